@@ -1,0 +1,88 @@
+"""BibTeX for what a piece of work used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SPARSEMAX = "martins2016softmax"
+FRAMEWORK = "niculae2017regularized"
+ENTMAX = "peters2019sparse"
+ADAPTIVE = "correia2019adaptively"
+LOSSES = "blondel2020learning"
+BUDGET = "martins2017learning"
+
+ENTRIES = {
+    SPARSEMAX: """@inproceedings{martins2016softmax,
+  title     = {From Softmax to Sparsemax: A Sparse Model of Attention and Multi-Label Classification},
+  author    = {Martins, Andr{\\'e} F. T. and Astudillo, Ram{\\'o}n F.},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2016},
+}""",
+    FRAMEWORK: """@inproceedings{niculae2017regularized,
+  title     = {A Regularized Framework for Sparse and Structured Neural Attention},
+  author    = {Niculae, Vlad and Blondel, Mathieu},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2017},
+}""",
+    BUDGET: """@inproceedings{martins2017learning,
+  title     = {Learning What's Easy: Fully Differentiable Neural Easy-First Taggers},
+  author    = {Martins, Andr{\\'e} F. T. and Kreutzer, Julia},
+  booktitle = {Empirical Methods in Natural Language Processing},
+  year      = {2017},
+}""",
+    ENTMAX: """@inproceedings{peters2019sparse,
+  title     = {Sparse Sequence-to-Sequence Models},
+  author    = {Peters, Ben and Niculae, Vlad and Martins, Andr{\\'e} F. T.},
+  booktitle = {Annual Meeting of the Association for Computational Linguistics},
+  year      = {2019},
+}""",
+    ADAPTIVE: """@inproceedings{correia2019adaptively,
+  title     = {Adaptively Sparse Transformers},
+  author    = {Correia, Gon{\\c{c}}alo M. and Niculae, Vlad and Martins, Andr{\\'e} F. T.},
+  booktitle = {Empirical Methods in Natural Language Processing},
+  year      = {2019},
+}""",
+    LOSSES: """@article{blondel2020learning,
+  title   = {Learning with Fenchel-Young Losses},
+  author  = {Blondel, Mathieu and Martins, Andr{\\'e} F. T. and Niculae, Vlad},
+  journal = {Journal of Machine Learning Research},
+  volume  = {21},
+  year    = {2020},
+}""",
+}
+
+USED_BY = {
+    "sparsemax": (SPARSEMAX,),
+    "sparsemax_loss": (SPARSEMAX,),
+    "Gini": (SPARSEMAX, LOSSES),
+    "entmax": (ENTMAX, ADAPTIVE),
+    "entmax_loss": (ENTMAX, LOSSES),
+    "Tsallis": (ENTMAX, LOSSES),
+    "attention": (ENTMAX, ADAPTIVE),
+    "attention_weights": (ENTMAX, ADAPTIVE),
+    "MultiheadAttention": (ADAPTIVE,),
+    "normmax": (LOSSES,),
+    "Norm": (LOSSES,),
+    "Shannon": (LOSSES,),
+    "fenchel_young_loss": (LOSSES,),
+    "budget": (BUDGET,),
+}
+
+
+def citation(*used: Any) -> str:
+    """The BibTeX entries of the given maps, losses, regularizers or modules; of all without any.
+
+    >>> import fenchel
+    >>> print(fenchel.citation(fenchel.sparsemax).splitlines()[0])
+    @inproceedings{martins2016softmax,
+    """
+    keys = [key for item in used for key in USED_BY.get(_name(item), ())] if used else list(ENTRIES)
+    return "\n\n".join(ENTRIES[key] for key in dict.fromkeys(keys))
+
+
+def _name(item: Any) -> str:
+    name = getattr(item, "__name__", type(item).__name__)
+    if name in USED_BY:
+        return name
+    lowered = {known.lower().replace("_", ""): known for known in USED_BY}
+    return lowered.get(name.lower().replace("_", ""), name)

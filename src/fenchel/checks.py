@@ -1,0 +1,88 @@
+"""Validation of arguments: each function states one rule and returns the argument in canonical form.
+
+Only shapes, dtypes and Python numbers are looked at here, so that every check also holds while
+tracing; the values of tensors are checked by the kernels that read them anyway.
+"""
+
+import math
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from fenchel.errors import rule
+
+
+def check_scores(scores: Tensor) -> None:
+    if not isinstance(scores, Tensor):
+        raise rule("scores must be a tensor", expected="a torch.Tensor", got=type(scores).__name__)
+    if not scores.dtype.is_floating_point:
+        raise rule(
+            "scores must be real numbers",
+            expected="a floating-point dtype",
+            got=f"{scores.dtype} (convert with scores.float())",
+        )
+    if scores.ndim == 0:
+        raise rule("scores must have a dimension to normalise", expected="ndim ≥ 1", got="ndim 0")
+
+
+def canonical_dim(dim: int, ndim: int) -> int:
+    """`dim` as a negative number, which stays true when dimensions are added in front."""
+    if not -ndim <= dim < ndim:
+        raise rule("dim must exist", expected=f"a dim in [{-ndim}, {ndim - 1}]", got=dim)
+    return dim if dim < 0 else dim - ndim
+
+
+def check_mask(mask: Tensor | None, scores: Tensor) -> Tensor | None:
+    """`mask` with as many dimensions as `scores`; it may still be of size 1 where it broadcasts."""
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise rule("mask marks what may be attended", expected="a boolean tensor", got=got)
+    return _broadcast_rank(mask, scores, tuple(scores.shape), "mask")
+
+
+def check_parameter(
+    value: float | Tensor, scores: Tensor, dim: int, *, name: str, above: float
+) -> float | Tensor:
+    """A number above `above`, or a floating tensor that broadcasts to one value a row of `scores`."""
+    if isinstance(value, Tensor):
+        if value.dtype == torch.bool or value.dtype.is_complex:
+            raise rule(f"{name} must be real", expected="a real dtype", got=value.dtype)
+        if not value.dtype.is_floating_point:
+            value = value.to(scores.dtype)
+        rows = list(scores.shape)
+        rows[dim] = 1
+        return _broadcast_rank(value, scores, tuple(rows), name)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise rule(
+            f"{name} must be a number or a tensor", expected="a real number", got=repr(value)
+        )
+    number = float(value)
+    if not above < number < math.inf:
+        raise rule(f"{name} must be above {above:g}", expected=f"{name} > {above:g}", got=value)
+    return number
+
+
+def check_values(values: Tensor, holds: Tensor, *, name: str, expected: str) -> None:
+    """Raise if `holds` is false somewhere, naming the first offending value."""
+    if not bool(holds.all()):
+        offending = values.detach()[~holds].flatten()[0].item()
+        raise rule(f"{name} must be {expected}", expected=expected, got=offending)
+
+
+def _broadcast_rank(value: Tensor, scores: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
+    fits = value.ndim <= len(shape) and all(
+        have in (1, want)
+        for have, want in zip(reversed(value.shape), reversed(shape), strict=False)
+    )
+    if not fits:
+        raise rule(
+            f"{name} must broadcast to the scores",
+            expected=f"a shape that broadcasts to {shape}",
+            got=tuple(value.shape),
+        )
+    if value.device != scores.device and value.ndim == 0:
+        value = value.to(scores.device)
+    return value.reshape((1,) * (len(shape) - value.ndim) + tuple(value.shape))

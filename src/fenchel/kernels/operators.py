@@ -1,0 +1,84 @@
+"""How a kernel becomes an operator that PyTorch can trace, transform and differentiate.
+
+An operator has three layers, each registered under the dispatch keys of `torch.library`:
+
+* kernels and a fake kernel, which know nothing of derivatives;
+* a rule (an `autograd.Function` with `setup_context`, `vmap` and `jvp`), registered both for the
+  autograd engine and for the transforms of `torch.func`. Registering it there, rather than calling
+  the Function from Python, is what lets `torch.compile` see one opaque operator and still keeps
+  forward mode, which Dynamo refuses to trace in a Function;
+* autocast, which runs the operator in float32 as PyTorch does for softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C._functorch import TransformType, peek_interpreter_stack
+from torch.autograd import forward_ad
+
+_library = torch.library.Library("fenchel", "DEF")
+
+
+def define(
+    schema: str,
+    kernel: Callable[..., Any],
+    fake: Callable[..., Any],
+    vmap: Callable[..., Any] | None = None,
+) -> torch._ops.OpOverload:
+    """Declare `fenchel::schema` with its kernel and the fake kernel that only knows shapes.
+
+    `vmap` is for operators without a rule of derivatives, which has its own.
+    """
+    _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    signature = schema.split("(")[0]
+    _library.impl(signature, kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"fenchel::{signature}", fake, lib=_library)
+    name, _, overload = signature.partition(".")
+    operator = getattr(getattr(torch.ops.fenchel, name), overload or "default")
+    if vmap is not None:
+        torch.library.register_vmap(operator, partial(vmap, operator), lib=_library)
+    return operator
+
+
+def differentiate(operator: torch._ops.OpOverload, rule: type[torch.autograd.Function]) -> None:
+    """Give `operator` its derivatives: `rule.forward` must call the kernel with `below_autograd`."""
+    signature = operator._schema.name.removeprefix("fenchel::")
+    if operator._overloadname != "default":
+        signature = f"{signature}.{operator._overloadname}"
+    for key in ("Autograd", "FuncTorchDynamicLayerFrontMode"):
+        _library.impl(signature, rule.apply, key)
+    for device in ("cpu", "cuda"):
+        torch.library.register_autocast(operator, device, torch.float32, lib=_library)
+
+
+def below_autograd(operator: torch._ops.OpOverload, *args: Any) -> Any:
+    """Call the kernels of `operator`, not its rule."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return operator(*args)
+
+
+def forward_mode(jvp: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the `jvp` of a rule differentiable in forward mode again: `jvp(ctx, saved, *tangents)`.
+
+    PyTorch turns forward mode off while it runs a `jvp`, for every level at once, so that
+    `jacfwd(jacfwd(f))` would silently see constants. Under `torch.func.jvp` it is on here, and the
+    tensors of the rule are stripped of the tangents of their own level instead.
+    """
+
+    def nested(ctx: Any, *tangents: Any) -> Any:
+        top = peek_interpreter_stack()
+        if top is None or top.key() != TransformType.Jvp:
+            return jvp(ctx, ctx.saved_tensors, *tangents)
+        with forward_ad._set_fwd_grad_enabled(True):
+            return jvp(ctx, tuple(map(_primal, ctx.saved_tensors)), *map(_primal, tangents))
+
+    return nested
+
+
+def _primal(value: Any) -> Any:
+    return forward_ad.unpack_dual(value, level=0).primal if isinstance(value, Tensor) else value

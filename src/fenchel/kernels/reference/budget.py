@@ -1,0 +1,56 @@
+"""The budget map by its definition, and its derivative.
+
+p = clip(x − τ, 0, 1) with Σp = k. With x_(m) the m-th largest score and m = ⌈k⌉, the sum is at
+least k at τ = x_(m) − 1 and below k at τ = x_(m): the root is bracketed, and the scores may be clamped
+around it. The sum is piecewise linear; Newton with a bracket ends on the right piece.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference.entmax import mean, widen
+from fenchel.kernels.reference.threshold import solve_decreasing
+
+
+def budget(scores: Tensor, k: float | Tensor) -> Tensor:
+    """argmax ⟨p, x⟩ − ½‖p‖² over 0 ≤ p ≤ 1, Σp = k; fewer than k entries are all taken."""
+    wide = widen(scores)
+    target = k if isinstance(k, Tensor) else torch.full_like(wide[..., :1], k)
+    present = wide > float("-inf")
+    available = present.sum(-1, keepdim=True)
+    rank = target.expand_as(available).ceil().clamp(min=1)
+    rank = torch.minimum(rank, available.clamp(min=1)).long() - 1
+    anchor = wide.sort(-1, descending=True).values.gather(-1, rank)
+    anchor = torch.where(anchor == float("-inf"), 0.0, anchor)
+    near = (wide - anchor).clamp(-2, 2)
+
+    def evaluate(tau: Tensor) -> tuple[Tensor, Tensor]:
+        p = (near - tau).clamp(0, 1)
+        between = (p > 0) & (p < 1)
+        return p.sum(-1, keepdim=True) - target, -between.sum(-1, keepdim=True).to(p.dtype)
+
+    lower = torch.full_like(anchor, -1.0)
+    tau = solve_decreasing(evaluate, lower, torch.zeros_like(lower))
+    p = torch.where(available <= target, 1.0, (near - tau).clamp(0, 1))
+    poisoned = wide.isnan().any(-1, keepdim=True)
+    return torch.where(poisoned, torch.nan, torch.where(present, p, 0.0)).to(scores.dtype)
+
+
+def budget_backward(grad: Tensor, p: Tensor, k: float | Tensor, dim: int = -1) -> Tensor:
+    """J g = s∘(g − mean of g over s), s the entries strictly between 0 and 1; J is symmetric."""
+    between = ((p > 0) & (p < 1)).to(p.dtype)
+    return between * (grad - mean(grad, between, dim))
+
+
+def budget_derivative(p: Tensor, k: Tensor, dim: int = -1) -> Tensor:
+    """∂p/∂k: one unit more is shared evenly by the entries strictly between 0 and 1."""
+    between = ((p > 0) & (p < 1)).to(p.dtype)
+    return between / between.sum(dim, keepdim=True).clamp(min=1)
+
+
+def budget_backward_k(grad: Tensor, p: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores and in k, the latter one a row."""
+    by_k = (grad * budget_derivative(p, k)).sum(-1)
+    return budget_backward(grad, p, k).to(p.dtype), by_k.to(torch.float64)

@@ -1,0 +1,92 @@
+"""The Fenchel–Young loss of α-entmax, as a sum of terms none of which is negative.
+
+With p = entmax(x), t = 1 + ε(x − A) and D_ω the Bregman divergence of ω(p) = (p^α − p)/(α(α−1)),
+
+    L(x; q) = Ω(q) + Ω*(x) − ⟨q, x⟩ = Σ D_ω(q_i ‖ p_i) + Σ_{t_i < 0} q_i (−t_i/ε),
+    D_ω(q ‖ p) = (t/α) [q expm1(ε (log q − log p))/ε + p − q],
+
+so that the loss is exactly zero when p = q, in particular beyond the margin 1/ε. Nothing of the size
+of the scores needs to be kept for the gradient p − q: a fast kernel gets p back from the normaliser A.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference.deformed import (
+    epsilon,
+    log_exponential,
+    support_log,
+    support_power,
+    tsallis_derivative,
+)
+from fenchel.kernels.reference.entmax import entmax, entmax_normalizer, widen
+
+
+def entmax_loss(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    """The loss and the normaliser A, one a row; +inf if the target has a class at −inf."""
+    wide = widen(scores)
+    eps, q = epsilon(alpha, wide), dense_target(target, wide, ignore_index)
+    normalizer = entmax_normalizer(wide, alpha)
+    argument = wide - normalizer.unsqueeze(-1)
+    log_p = log_exponential(argument, eps)
+    p, t = torch.exp(log_p), (1 + eps * argument).clamp(min=0)
+    ratio = torch.expm1(eps * (support_log(q) - log_p)) / eps
+    divergence = torch.where(q > 0, q * ratio, 0.0) + p - q
+    slack = torch.where(q > 0, q * (-(1 + eps * argument) / eps), 0.0)
+    outside = torch.where(q > 0, support_power(q, 1 + eps) / ((1 + eps) * eps) + slack, 0.0)
+    terms = torch.where(t > 0, t * divergence / (1 + eps), outside)
+    absent = wide == float("-inf")
+    terms = torch.where(absent, torch.where(q > 0, float("inf"), 0.0), terms)
+    loss = torch.where(counted(target, ignore_index), terms.sum(-1), 0.0)
+    return loss.to(scores.dtype), normalizer
+
+
+def entmax_loss_backward(
+    grad: Tensor,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+) -> Tensor:
+    """g (p − q); zero for a row that is ignored or has nothing in it."""
+    wide = widen(scores)
+    p = entmax(wide, alpha)
+    slope = p - dense_target(target, wide, ignore_index)
+    counts = counted(target, ignore_index) & (normalizer != float("-inf"))
+    return torch.where(counts, grad.to(wide.dtype), 0.0).unsqueeze(-1).mul(slope).to(scores.dtype)
+
+
+def entmax_loss_alpha(
+    scores: Tensor, target: Tensor, alpha: Tensor, normalizer: Tensor, ignore_index: int
+) -> Tensor:
+    """∂L/∂α = ∂Ω_α(q)/∂α − ∂Ω_α(p)/∂α, by the envelope theorem."""
+    wide = widen(scores)
+    p = entmax(wide, alpha)
+    slope = loss_slope_alpha(p, dense_target(target, wide, ignore_index), alpha)
+    return torch.where(counted(target, ignore_index), slope, 0.0)
+
+
+def loss_slope_alpha(p: Tensor, q: Tensor, alpha: float | Tensor) -> Tensor:
+    return tsallis_derivative(q, alpha) - tsallis_derivative(p, alpha)
+
+
+def dense_target(target: Tensor, scores: Tensor, ignore_index: int) -> Tensor:
+    """The target as probabilities; an ignored row is all zeros."""
+    if target.dtype.is_floating_point:
+        return target.to(scores.dtype)
+    counts = counted(target, ignore_index)
+    one_hot = torch.zeros_like(scores)
+    index = torch.where(counts, target, 0).unsqueeze(-1)
+    return one_hot.scatter(-1, index, counts.unsqueeze(-1).to(scores.dtype))
+
+
+def counted(target: Tensor, ignore_index: int) -> Tensor:
+    """Which rows count: those of class indices that are not `ignore_index`, all rows of probabilities."""
+    if target.dtype.is_floating_point:
+        return torch.ones(target.shape[:-1], dtype=torch.bool, device=target.device)
+    return target != ignore_index

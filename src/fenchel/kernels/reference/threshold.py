@@ -1,0 +1,38 @@
+"""One root finder for every map that is a threshold: safeguarded Newton, row by row, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def solve_decreasing(
+    evaluate: Callable[[Tensor], tuple[Tensor, Tensor]], lower: Tensor, upper: Tensor
+) -> Tensor:
+    """The root of a decreasing function in [lower, upper], for many rows at once.
+
+    `evaluate(t)` returns the value and the slope. Newton starts at `lower`; for a convex function it
+    never overshoots. A step that leaves the bracket, or that did not halve the value, is replaced
+    by a bisection, so every row ends: at a value that is rounding, at a step too small to move, or
+    with a bracket that holds no further number. A row that evaluates to NaN ends at once.
+    """
+    rounding = 4 * torch.finfo(lower.dtype).eps
+    point, previous = lower, torch.full_like(lower, float("inf"))
+    active = torch.ones_like(lower, dtype=torch.bool)
+    while bool(active.any()):
+        value, slope = evaluate(point)
+        lower = torch.where(value > 0, point, lower)
+        upper = torch.where(value < 0, point, upper)
+        newton = point - value / slope
+        middle = lower + (upper - lower) / 2
+        slow = value.abs() * 2 > previous
+        trusted = (newton >= lower) & (newton <= upper) & ~slow
+        step = torch.where(trusted, newton, middle)
+        exhausted = (middle <= lower) | (middle >= upper)
+        done = ~(value.abs() > rounding) | (step == point) | exhausted
+        active = active & ~done
+        point = torch.where(active, step, point)
+        previous = value.abs()
+    return point

@@ -1,0 +1,67 @@
+"""Rows: the form in which kernels see tensors, whatever `dim`, strides and dtype the caller has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def to_rows(tensor: Tensor, dim: int, mask: Tensor | None = None) -> Tensor:
+    """`tensor` as a contiguous matrix whose rows run along `dim`; half precision becomes float32."""
+    if tensor.dtype in HALF:
+        tensor = tensor.float()
+    if mask is not None:
+        tensor = tensor.masked_fill(~mask, float("-inf"))
+    return tensor.movedim(dim, -1).reshape(-1, tensor.shape[dim]).contiguous()
+
+
+def from_rows(rows: Tensor, like: Tensor, dim: int) -> Tensor:
+    """The inverse of `to_rows`: shape, dtype and layout of `like`."""
+    result = rows.view(like.movedim(dim, -1).shape).movedim(-1, dim)
+    if like.is_contiguous() and result.is_contiguous():
+        return rows.view(like.shape).to(like.dtype)
+    return torch.empty_like(like).copy_(result)
+
+
+def parameter_to_rows(value: float | Tensor, like: Tensor, dim: int) -> float | Tensor:
+    """A number stays one; a tensor becomes float64 of shape (rows, 1)."""
+    if not isinstance(value, Tensor):
+        return value
+    shape = list(like.shape)
+    shape[dim] = 1
+    wide = torch.float32 if like.device.type == "mps" else torch.float64
+    return value.to(wide).expand(shape).movedim(dim, -1).reshape(-1, 1).contiguous()
+
+
+def parameter_from_rows(rows: Tensor, like: Tensor, value: Tensor, dim: int) -> Tensor:
+    """Sum per-row gradients back to the shape and dtype of the parameter they belong to."""
+    shape = list(like.shape)
+    shape[dim] = 1
+    moved = [size for position, size in enumerate(shape) if position != len(shape) + dim]
+    return rows.view(*moved, 1).movedim(-1, dim).sum_to_size(value.shape).to(value.dtype)
+
+
+def at_least_float32(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in HALF else tensor
+
+
+def align_batch(
+    size: int, in_dims: tuple[int | None, ...], *args: Any, expand: int = 1
+) -> list[Any]:
+    """The vmap rule of every operator: batch dimensions go to the front, where `dim` < 0 ignores them.
+
+    The first `expand` tensors are expanded to the batch; another tensor without a batch dimension
+    gets one of size 1, and what is not a tensor stays.
+    """
+    aligned = []
+    for position, (tensor, batch_dim) in enumerate(zip(args, in_dims, strict=True)):
+        if isinstance(tensor, Tensor):
+            tensor = tensor.unsqueeze(0) if batch_dim is None else tensor.movedim(batch_dim, 0)
+            if position < expand:
+                tensor = tensor.expand(size, *tensor.shape[1:])
+        aligned.append(tensor)
+    return aligned

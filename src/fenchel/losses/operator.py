@@ -1,0 +1,208 @@
+"""The entmax loss as an operator: loss and normaliser forward, p − q backward from both.
+
+Along the last dimension, with any batch shape; `target` holds class indices (…) or probabilities
+(…, classes). Rows whose index is `ignore_index` cost nothing and pass no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fenchel import dispatch
+from fenchel.checks import check_values
+from fenchel.errors import rule
+from fenchel.kernels.operators import below_autograd, define, differentiate, forward_mode
+from fenchel.kernels.reference.entmax_loss import counted, dense_target, loss_slope_alpha
+from fenchel.kernels.rows import align_batch, at_least_float32, parameter_to_rows, to_rows
+from fenchel.maps.entmax import ENTMAX
+
+
+def entmax_row_loss(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+) -> Tensor:
+    """L_α, one a row, differentiable in the scores and in α."""
+    loss, _ = _LOSS[isinstance(alpha, Tensor)](scores, target, alpha, ignore_index)
+    return loss
+
+
+def _run(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    if scores.numel() == 0:
+        return _fake(scores, target, alpha, ignore_index)
+    if not scores.is_cuda:  # looking would stop a GPU
+        if isinstance(alpha, Tensor):
+            check_values(alpha, alpha > 0, name="alpha", expected="above 0")
+        _check_target_values(scores, target, ignore_index)
+    solve = dispatch.kernel("entmax_loss", "entmax_loss", scores)
+    rows = _to_rows(scores, target, alpha)
+    loss, normalizer = solve(*rows, ignore_index)
+    batch = scores.shape[:-1]
+    return loss.view(batch).to(scores.dtype), normalizer.view(batch)
+
+
+def _run_backward(
+    grad: Tensor,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+) -> Tensor:
+    if scores.numel() == 0:
+        return torch.empty_like(scores, memory_format=torch.contiguous_format)
+    pull_back = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
+    rows, target_rows, alpha_rows = _to_rows(scores, target, alpha)
+    grad = grad.to(rows.dtype).reshape(-1).contiguous()
+    out = pull_back(grad, rows, target_rows, alpha_rows, normalizer.reshape(-1), ignore_index)
+    return out.view(scores.shape).to(scores.dtype)
+
+
+def _run_alpha(
+    scores: Tensor, target: Tensor, alpha: Tensor, normalizer: Tensor, ignore_index: int
+) -> Tensor:
+    if scores.numel() == 0:
+        return torch.zeros_like(normalizer)
+    slope = dispatch.kernel("entmax_loss", "entmax_loss_alpha", scores)
+    rows = slope(*_to_rows(scores, target, alpha), normalizer.reshape(-1), ignore_index)
+    return rows.view(normalizer.shape).to(normalizer.dtype)
+
+
+def _to_rows(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Any, Any, Any]:
+    rows = to_rows(scores, -1)
+    if target.dtype.is_floating_point:
+        target = target.to(rows.dtype).expand(scores.shape).reshape(rows.shape)
+    else:
+        target = target.expand(scores.shape[:-1]).reshape(-1)
+    return rows, target.contiguous(), parameter_to_rows(alpha, scores, -1)
+
+
+def _check_target_values(scores: Tensor, target: Tensor, ignore_index: int) -> None:
+    if not target.dtype.is_floating_point:
+        classes = scores.shape[-1]
+        inside = ((target >= 0) & (target < classes)) | (target == ignore_index)
+        check_values(
+            target, inside, name="target", expected=f"in [0, {classes - 1}] or {ignore_index}"
+        )
+        return
+    check_values(target, target >= 0, name="target", expected="probabilities, none negative")
+    tolerance = max(torch.finfo(target.dtype).eps ** 0.5, 1e-6)
+    total = target.to(torch.float64).sum(-1)
+    if not bool(((total - 1).abs() <= tolerance).all()):
+        worst = total.flatten()[(total - 1).abs().argmax()].item()
+        raise rule("target probabilities must sum to one", expected="rows with sum 1", got=worst)
+
+
+def _fake(scores: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    wide = torch.float32 if scores.device.type == "mps" else torch.float64
+    batch = scores.shape[:-1]
+    return scores.new_empty(batch), scores.new_empty(batch, dtype=wide)
+
+
+def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+def _vmap_backward(
+    operator: Callable[..., Any], info: Any, in_dims: Any, *args: Any
+) -> tuple[Any, int]:
+    return operator(*align_batch(info.batch_size, in_dims, *args, expand=5)), 0
+
+
+class _Rule(torch.autograd.Function):
+    @staticmethod
+    def forward(*args: Any) -> tuple[Tensor, Tensor]:
+        return below_autograd(_LOSS[isinstance(args[2], Tensor)], *args)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        scores, target, alpha, ctx.ignore_index = inputs
+        ctx.number, rows = (None, alpha) if isinstance(alpha, Tensor) else (alpha, None)
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(scores, target, rows, output[1])
+        ctx.save_for_forward(scores, target, rows, output[1])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Any, ...]:
+        if grad is None:
+            return None, None, None, None
+        scores, target, rows, normalizer = ctx.saved_tensors
+        alpha: Any = ctx.number if rows is None else rows
+        by_alpha = None
+        if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
+            by_scores, slope = _slopes(scores, target, alpha, ctx.ignore_index)
+            by_scores = grad.unsqueeze(-1) * by_scores
+        else:
+            by_scores = _BACKWARD[rows is not None](
+                grad, scores, target, alpha, normalizer, ctx.ignore_index
+            )
+            slope = None
+            if ctx.needs_input_grad[2]:
+                slope = _ALPHA(scores, target, alpha, normalizer, ctx.ignore_index)
+        if ctx.needs_input_grad[2] and slope is not None:
+            by_alpha = (grad * slope).unsqueeze(-1).sum_to_size(alpha.shape).to(alpha.dtype)
+        return by_scores.to(scores.dtype), None, by_alpha, None
+
+    @staticmethod
+    @forward_mode
+    def jvp(ctx: Any, saved: Any, by_scores: Any, _: Any, by_alpha: Any, *__: Any) -> Any:
+        scores, target, rows, _normalizer = saved
+        slope, slope_alpha = _slopes(
+            scores, target, ctx.number if rows is None else rows, ctx.ignore_index
+        )
+        tangent = torch.zeros_like(slope[..., 0])
+        if by_scores is not None:
+            tangent = (by_scores * slope).sum(-1)
+        if by_alpha is not None:
+            tangent = tangent + by_alpha.squeeze(-1) * slope_alpha
+        return tangent.to(scores.dtype), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, tuple[int, int]]:
+        aligned = align_batch(info.batch_size, in_dims, *args, expand=2)
+        return _LOSS[isinstance(aligned[2], Tensor)](*aligned), (0, 0)
+
+
+def _slopes(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+) -> tuple[Tensor, Tensor | None]:
+    """∂L/∂x = p − q and, for a tensor α, ∂L/∂α, in plain torch over the differentiable map."""
+    wide = at_least_float32(scores)
+    q = dense_target(target, wide, ignore_index)
+    p = ENTMAX.apply(wide, alpha, None, -1)
+    counts = counted(target, ignore_index)
+    present = (wide > float("-inf")).any(-1) | wide.isnan().any(-1)
+    by_scores = torch.where((counts & present).unsqueeze(-1), p - q, 0.0)
+    if not isinstance(alpha, Tensor):
+        return by_scores, None
+    return by_scores, torch.where(counts, loss_slope_alpha(p, q, alpha), 0.0)
+
+
+_LOSS, _BACKWARD = {}, {}
+for _is_tensor, _overload, _kind in ((False, "", "float"), (True, ".tensor", "Tensor")):
+    _LOSS[_is_tensor] = define(
+        f"entmax_loss{_overload}(Tensor scores, Tensor target, {_kind} alpha, int ignore_index)"
+        " -> (Tensor, Tensor)",
+        _run,
+        _fake,
+    )
+    differentiate(_LOSS[_is_tensor], _Rule)
+    _BACKWARD[_is_tensor] = define(
+        f"entmax_loss_backward{_overload}(Tensor grad, Tensor scores, Tensor target,"
+        f" {_kind} alpha, Tensor normalizer, int ignore_index) -> Tensor",
+        _run_backward,
+        _fake_backward,
+        vmap=_vmap_backward,
+    )
+_ALPHA = define(
+    "entmax_loss_alpha(Tensor scores, Tensor target, Tensor alpha, Tensor normalizer,"
+    " int ignore_index) -> Tensor",
+    _run_alpha,
+    lambda scores, target, alpha, normalizer, ignore_index: torch.empty_like(normalizer),
+    vmap=_vmap_backward,
+)

@@ -1,0 +1,1 @@
+"""Maps from scores to probabilities, one a file: the mathematics, the rule of derivatives, the call."""
