@@ -1,0 +1,72 @@
+"""On what it ran: hardware, versions and commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@dataclass(frozen=True)
+class Environment:
+    date: str
+    commit: str
+    dirty: bool
+    hardware: str
+    cores: int
+    threads: int
+    python: str
+    torch: str
+    numba: str
+    fenchel: str
+    device: str
+
+
+def describe(device: str) -> Environment:
+    commit, dirty = _commit()
+    return Environment(
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
+        commit=commit,
+        dirty=dirty,
+        hardware=torch.cuda.get_device_name(device) if device.startswith("cuda") else _cpu_model(),
+        cores=os.cpu_count() or 1,
+        threads=torch.get_num_threads(),
+        python=platform.python_version(),
+        torch=torch.__version__,
+        numba=version("numba"),
+        fenchel=version("fenchel"),
+        device=device,
+    )
+
+
+def _commit() -> tuple[str, bool]:
+    """The commit of the source, and whether anything but the results differs from it."""
+    head = _git("rev-parse", "--short=12", "HEAD")
+    if head is None:
+        return "none", True
+    return head, bool(_git("status", "--porcelain", "--", ".", f":!{RESULTS.relative_to(ROOT)}"))
+
+
+def _git(*arguments: str) -> str | None:
+    """What git answers, or None where there is no commit to speak of."""
+    try:
+        result = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def _cpu_model() -> str:
+    details = Path("/proc/cpuinfo")
+    lines = details.read_text().splitlines() if details.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()

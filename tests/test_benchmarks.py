@@ -1,0 +1,225 @@
+"""The benchmarks compare equals, keep every field, and divide the right times."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+import fenchel
+from benchmarks import __main__ as command
+from benchmarks.environment import describe
+from benchmarks.picture import ratio_picture
+from benchmarks.registry import OPERATIONS, Case, Operation, cases, make_inputs
+from benchmarks.report import markdown
+from benchmarks.rows import Row, make_rows, read, update
+from benchmarks.runner import Effort, Measurement, quantiles, race, ratios, rounds_for
+from benchmarks.timing import WallTimer, timer_for
+
+TINY = Effort(rounds=4, seconds=10, slowest_call=10)
+PEERS = [operation for operation in OPERATIONS.values() if operation.peer]
+
+
+class FakeTimer:
+    """Runs the step and says that it took what its operation is known to take."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.seconds = list(seconds)
+        self.calls = 0
+
+    def time(self, step) -> float:
+        step()
+        self.calls += 1
+        return self.seconds[(self.calls - 1) % len(self.seconds)]
+
+
+def operation(name: str, baseline: str = "slow", peer: str | None = None) -> Operation:
+    return Operation(name, "maps", baseline, lambda x: x.scores * 2, peer)
+
+
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize("ours", PEERS, ids=lambda operation: operation.name)
+def test_an_operation_computes_what_its_peer_computes(ours, backward):
+    case = Case(ours.family, rows=6, columns=40, dtype=torch.float64, backward=backward)
+    theirs = OPERATIONS[ours.peer]
+    inputs = make_inputs(case)
+    mine, other = (o.build(inputs, backward=backward)() for o in (ours, theirs))
+    # The α gradient of the peer is exact only where its bisection has converged.
+    torch.testing.assert_close(mine, other, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["entmax.sparsemax", "entmax.entmax15", "entmax.entmax15_loss"])
+def test_partial_sort_computes_what_the_full_sort_computes(name):
+    inputs = make_inputs(Case(OPERATIONS[name].family, 4, 300, dtype=torch.float64))
+    whole, partial = (
+        OPERATIONS[n].build(inputs, backward=False)() for n in (name, f"{name}(k=100)")
+    )
+    torch.testing.assert_close(whole, partial)
+
+
+def test_names_of_baselines_and_peers_exist_in_the_same_family():
+    for one in OPERATIONS.values():
+        others = [one.baseline] + ([one.peer] if one.peer else [])
+        assert {OPERATIONS[other].family for other in others} == {one.family}
+
+
+def test_learned_alpha_gets_its_gradient_and_others_do_not():
+    case = Case("maps", 3, 8, backward=True)
+    inputs = make_inputs(case)
+    learned = OPERATIONS["fenchel.entmax(α a row)"].build(inputs, backward=True)()
+    fixed = OPERATIONS["fenchel.sparsemax"].build(inputs, backward=True)()
+    assert [gradient.shape for gradient in learned] == [(3, 8), (3, 1)]
+    assert [gradient.shape for gradient in fixed] == [(3, 8)]
+
+
+def test_cases_hold_as_many_scores_whatever_the_columns():
+    maps = [case for case in cases(4_096_000) if case.family == "maps"]
+    assert {case.columns for case in maps} == {64, 512, 8192, 128_000}
+    assert all(case.rows * case.columns == 4_096_000 for case in maps)
+    losses = {(c.rows, c.columns, c.backward) for c in cases(4_096_000) if c.family == "losses"}
+    assert losses == {(1024, 32_000, False), (1024, 32_000, True)}
+
+
+def test_ratios_divide_times_of_the_same_round():
+    assert ratios([2.0, 6.0], [1.0, 2.0, 100.0]) == [2.0, 3.0]
+    assert ratios([], [1.0]) == []
+
+
+def test_quantiles_are_robust_to_one_outlier():
+    assert quantiles([1.0, 2.0, 3.0, 4.0, 1000.0]) == pytest.approx((1.8, 3.0, 203.2))
+    assert quantiles([]) is None
+
+
+def test_slow_contenders_take_part_in_fewer_rounds():
+    effort = Effort(rounds=30, seconds=3.0, slowest_call=2.0)
+    assert rounds_for(0.001, effort) == 30
+    assert rounds_for(0.5, effort) == 6
+    assert rounds_for(1.9, effort) == 3
+    assert rounds_for(2.1, effort) == 1
+
+
+def test_rows_divide_by_the_baseline_and_the_peer():
+    race = [
+        Measurement(operation("slow"), [2.0, 4.0, 8.0]),
+        Measurement(operation("fast", peer="slow"), [1.0, 1.0]),
+        Measurement(operation("absent", peer="slow"), note="too slow"),
+    ]
+    case = Case("maps", 4, 8)
+    baseline, fast, absent = make_rows(case, race, describe("cpu"))
+    assert (baseline.ratio_q20, baseline.ratio_q50, baseline.ratio_q80) == (1, 1, 1)
+    assert fast.ratio_q50 == pytest.approx((1 / 2 + 1 / 4) / 2)
+    assert fast.speedup_q50 == pytest.approx((2 + 4) / 2)
+    assert fast.milliseconds_q50 == 1000
+    assert fast.repetitions == 2
+    assert absent.ratio_q50 is absent.speedup_q50 is absent.milliseconds_q50 is None
+    assert (absent.repetitions, absent.note) == (0, "too slow")
+
+
+def test_contenders_take_turns_and_the_baseline_runs_every_round():
+    order: list[str] = []
+
+    def spy(name: str) -> Operation:
+        call = operation(name).call
+        return replace(operation(name), call=lambda x: order.append(name) or call(x))
+
+    result = race(Case("maps", 32, 64), [spy("slow"), spy("a"), spy("b")], WallTimer(), TINY)
+    assert [len(measurement.times) for measurement in result] == [4, 4, 4]
+    measured = order[3 * 2 + 3 :]  # after the guesses and the warm-up
+    turns = [measured[i : i + 3] for i in range(0, len(measured), 3)]
+    assert len(turns) == 4
+    assert all(sorted(turn) == ["a", "b", "slow"] for turn in turns)
+
+
+def test_a_contender_that_is_too_slow_is_left_out_with_the_reason():
+    effort = Effort(rounds=4, seconds=10, slowest_call=2.0)
+    timer = FakeTimer(0.1, 0.1, 0.1, 0.3)  # the second takes 0.3 s for 1/16 of the rows
+    first, second = race(Case("maps", 32, 64), [operation("slow"), operation("b")], timer, effort)
+    assert len(first.times) == 4
+    assert second.times == []
+    assert second.note == "one call takes about 4.8 s, the limit is 2 s"
+
+
+def test_our_own_operations_are_never_left_out():
+    effort = Effort(rounds=4, seconds=0.0, slowest_call=0.0)
+    race_of = [operation("slow"), operation("fenchel.slow"), operation("b")]
+    baseline, ours, other = race(Case("maps", 32, 64), race_of, FakeTimer(0.3), effort)
+    assert [len(m.times) for m in (baseline, ours, other)] == [1, 1, 0]
+
+
+def test_environment_says_where_it_ran():
+    environment = describe("cpu")
+    assert environment.hardware
+    assert environment.threads == torch.get_num_threads()
+    assert environment.torch == torch.__version__
+    assert environment.fenchel == fenchel.__version__
+    assert isinstance(timer_for("cpu"), WallTimer)
+
+
+def row(**changes: object) -> Row:
+    measured = [
+        Measurement(operation("torch.softmax"), [1.0] * 3),
+        Measurement(operation("fenchel.sparsemax", "torch.softmax"), [2.0] * 3),
+    ]
+    return replace(make_rows(Case("maps", 4, 8), measured, describe("cpu"))[1], **changes)
+
+
+def test_rows_survive_the_file_and_replace_only_their_own_commit(tmp_path):
+    path = tmp_path / "cpu.csv"
+    old, new = row(commit="aaaa", ratio_q50=4.0), row(commit="bbbb", ratio_q50=2.0, note="a, b")
+    update(path, [old])
+    assert update(path, [new]) == [old, new]
+    again = replace(new, ratio_q50=None, rows=7)
+    update(path, [again])
+    assert read(path) == [old, again]
+
+
+def test_report_shows_ratios_reasons_and_the_change_since_a_commit():
+    rows = [
+        row(ratio_q20=1.9, ratio_q50=2.0, ratio_q80=2.5, commit="bbbb"),
+        row(operation="entmax.sparsemax", ratio_q50=None, note="one call takes a day"),
+    ]
+    text = markdown(rows, [row(commit="aaaa", ratio_q50=4.0)])
+    assert "| `fenchel.sparsemax` | 2 (1.9–2.5) |" in text
+    assert "| `entmax.sparsemax` | left out |" in text
+    assert "one call takes a day" in text
+    assert "Against commit aaaa" in text
+    assert "| `fenchel.sparsemax` | 4 × 8 | forward | 4 | 2 | 0.50 |" in text
+
+
+def test_picture_has_a_dot_for_every_ratio():
+    rows = [row(ratio_q50=2.0), row(direction="forward+backward", ratio_q50=3.0, ratio_q80=3.5)]
+    figure = ratio_picture(rows)
+    drawn = [ax.containers[0].lines[0].get_data() for ax in figure.axes]
+    assert [(list(x), list(y)) for x, y in drawn] == [([2.0], [0]), ([3.0], [0])]
+
+
+def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path, capsys):
+    arguments = ["--quick", "--elements", "640", "--only", "fenchel.sparsemax", "--out"]
+    command.main([*arguments, str(tmp_path)])
+    rows = read(tmp_path / "cpu-quick.csv")
+    header = (tmp_path / "cpu-quick.csv").read_text().splitlines()[0]
+    assert header.split(",") == [field.name for field in fields(Row)]
+    names = {"torch.softmax", "fenchel.sparsemax", "F.cross_entropy", "fenchel.sparsemax_loss"}
+    assert {row.operation for row in rows} == names
+    assert len(rows) == 2 * len(cases(640))
+    for line in rows:
+        assert line.commit
+        assert line.hardware
+        assert line.date
+        if not line.note:
+            assert line.repetitions >= 1
+            assert line.milliseconds_q20 <= line.milliseconds_q50 <= line.milliseconds_q80
+            assert line.ratio_q50 > 0
+    assert (tmp_path / "cpu-quick.png").read_bytes().startswith(b"\x89PNG")
+
+    command.main([*arguments, str(tmp_path), "--base", rows[0].commit[:4]])
+    assert f"Against commit {rows[0].commit}" in (tmp_path / "cpu-quick.md").read_text()
+    with pytest.raises(fenchel.FenchelError, match=r"--base must name a commit in cpu-quick\.csv"):
+        command.main([*arguments, str(tmp_path), "--base", "no such commit"])
+    assert "wrote cpu-quick.csv" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_pattern_without_a_match_is_an_error(tmp_path):
+    with pytest.raises(fenchel.FenchelError, match="--only must match"):
+        command.main(["--quick", "--only", "no such operation", "--out", str(tmp_path)])

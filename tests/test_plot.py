@@ -1,0 +1,161 @@
+"""The pictures show what the maps compute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+import fenchel
+from fenchel import plot
+
+MAPS = {
+    "softmax": fenchel.softmax,
+    "sparsemax": fenchel.sparsemax,
+    "my own": lambda x: fenchel.entmax(x, 3.0),
+}
+
+
+def ink(figure) -> float:
+    """The share of the pixels that are not white."""
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+    return float((pixels < 250).any(-1).mean())
+
+
+def reference(map, scores):
+    with fenchel.implementation("reference"):
+        return map(scores)
+
+
+def two_scores(t) -> torch.Tensor:
+    t = torch.as_tensor(t)
+    return torch.stack((t, torch.zeros_like(t)), -1)
+
+
+def test_importing_plot_does_not_load_matplotlib():
+    code = "import sys, fenchel.plot; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch):
+    for module in ("matplotlib", "matplotlib.backends.backend_agg"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(fenchel.FenchelError, match=r"fenchel\[plot\].*matplotlib"):
+        plot.curves(MAPS)
+
+
+def test_pyplot_is_never_loaded(tmp_path):
+    code = (
+        "import sys, fenchel.plot as p;"
+        f"p.alpha_sweep().savefig({str(tmp_path / 'sweep.png')!r});"
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    assert (tmp_path / "sweep.png").stat().st_size > 10_000
+
+
+def test_curves_are_the_maps():
+    ax = plot.curves(MAPS, reach=2.5)
+    drawn = {line.get_label(): line for line in ax.get_lines()}
+    assert set(drawn) == set(MAPS)
+    for name, line in drawn.items():
+        t, p = line.get_data()
+        assert t[0] == -2.5
+        assert t[-1] == 2.5
+        expected = reference(MAPS[name], two_scores(t))[:, 0]
+        torch.testing.assert_close(torch.as_tensor(p), expected, rtol=0, atol=1e-12)
+
+
+def test_curves_of_the_family_keep_their_colours():
+    ax = plot.curves(MAPS)
+    colours = {line.get_label(): tuple(line.get_color()) for line in ax.get_lines()}
+    assert colours["softmax"] == tuple(plot.alpha_colour(1.0))
+    assert colours["sparsemax"] == tuple(plot.alpha_colour(2.0))
+    assert len(set(colours.values())) == 3
+
+
+def test_alpha_curves_are_entmax_and_end_where_dots_are():
+    ax = plot.alpha_curves((1.0, 1.5, 4.0))
+    lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 2]
+    dots = [line for line in ax.get_lines() if len(line.get_xdata()) == 2]
+    assert [line.get_label() for line in lines] == ["α = 4", "α = 1.5", "α = 1"]
+    for line, alpha in zip(lines, (4.0, 1.5, 1.0), strict=True):
+        t, p = line.get_data()
+        expected = reference(lambda x, a=alpha: fenchel.entmax(x, a), two_scores(t))[:, 0]
+        torch.testing.assert_close(torch.as_tensor(p), expected, rtol=0, atol=1e-12)
+    ends = [dot.get_xdata()[1] for dot in dots]
+    assert ends == pytest.approx([1 / 3, 2.0])
+    for dot, alpha in zip(dots, (4.0, 1.5), strict=True):
+        assert fenchel.entmax(two_scores(dot.get_xdata()[1]), alpha)[0] == 1
+
+
+def test_bars_are_the_probabilities_and_zeros_have_dots():
+    scores, alphas = (0.3, 1.5, -2.0, 1.2), (1.0, 2.0)
+    ax = plot.alpha_bars(alphas, scores)
+    x = torch.tensor(scores, dtype=torch.float64)
+    dots = [line for line in ax.get_lines() if line.get_marker() == "."]
+    for bars, dot, alpha in zip(ax.containers, dots, alphas, strict=True):
+        p = reference(lambda x, a=alpha: fenchel.entmax(x, a), x)
+        heights = torch.tensor([bar.get_height() for bar in bars], dtype=torch.float64)
+        torch.testing.assert_close(heights, p, rtol=0, atol=1e-12)
+        assert list(dot.get_xdata()) == [i for i in range(4) if p[i] == 0]
+    assert len(dots[1].get_xdata()) == 2
+
+
+def test_alpha_sweep_draws_two_panels_on_the_given_figure():
+    figure = plot.new_figure(6, 3)
+    assert plot.alpha_sweep(figure=figure) is figure
+    assert len(figure.axes) == 2
+    assert ink(figure) > 0.02
+
+
+@pytest.mark.parametrize("map", [fenchel.softmax, fenchel.sparsemax, fenchel.budget])
+def test_surface_spans_the_probabilities_of_the_first_score(map):
+    ax = plot.simplex_surface(map, title="a map", points=9, reach=2.0)
+    assert ax.get_title() == "a map"
+    faces = ax.collections[0].get_facecolor()
+    assert ink(ax.figure) > 0.02
+    assert len(faces) == 8 * 8
+
+    t1, t2, p1 = plot._surface(map, 2.0, 9)
+    expected = map(torch.stack((t1, t2, torch.zeros_like(t1)), -1))[..., 0]
+    assert torch.equal(p1, expected)
+    lowest, highest = ax.zz_dataLim.intervalx
+    assert lowest == pytest.approx(float(expected.min()))
+    assert highest == pytest.approx(float(expected.max()))
+
+
+def test_surface_is_grey_exactly_where_it_is_zero():
+    ax = plot.simplex_surface(fenchel.sparsemax, points=13)
+    ax.figure.canvas.draw()
+    grey = (abs(ax.collections[0].get_facecolor()[:, :3] - 0.87) < 1e-6).all(1)
+    p1 = plot._surface(fenchel.sparsemax, 3.0, 13)[2]
+    zero = p1 == 0
+    faces = zero[:-1, :-1] & zero[1:, :-1] & zero[:-1, 1:] & zero[1:, 1:]
+    assert grey.sum() == int(faces.sum()) > 0
+
+
+def test_losses_are_those_of_the_paper():
+    lines = {line.get_label(): line.get_data() for line in plot.losses().get_lines()}
+    assert set(lines) == {"logistic (softmax)", "1.5-entmax", "sparsemax (Huber)", "hinge"}
+    t = lines["hinge"][0]
+    huber = np.where(t >= 1, 0, np.where(t <= -1, -t, (t - 1) ** 2 / 4))
+    np.testing.assert_allclose(lines["sparsemax (Huber)"][1], huber, atol=1e-12)
+    np.testing.assert_allclose(lines["logistic (softmax)"][1], np.log1p(np.exp(-t)), atol=1e-12)
+    np.testing.assert_allclose(lines["hinge"][1], np.maximum(0, 1 - t))
+    smooth = lines["1.5-entmax"][1]
+    assert (smooth[t >= 2] == 0).all()
+    assert (smooth[t < 1.9] > 0).all()
+
+
+@pytest.mark.parametrize("draw", [plot.alpha_curves, plot.alpha_bars, plot.losses])
+def test_given_axes_are_drawn_on_and_returned(draw):
+    figure = Figure()
+    ax = figure.subplots()
+    assert draw(ax=ax) is ax
+    assert draw().figure is not figure
