@@ -1,5 +1,7 @@
 """Sparse, structured and continuous attention for PyTorch: everything is ∇Ω*."""
 
+from fenchel import compat, nn, plot
+from fenchel.attention.functional import attention, attention_weights
 from fenchel.bibliography import citation
 from fenchel.dispatch import explain, implementation
 from fenchel.errors import FenchelError
@@ -17,14 +19,19 @@ __all__ = [
     "Norm",
     "Shannon",
     "Tsallis",
+    "attention",
+    "attention_weights",
     "budget",
     "citation",
+    "compat",
     "entmax",
     "entmax_loss",
     "explain",
     "fenchel_young_loss",
     "implementation",
+    "nn",
     "normmax",
+    "plot",
     "softmax",
     "sparsemax",
     "sparsemax_loss",

@@ -67,7 +67,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Cho
     >>> import torch, fenchel
     >>> for choice in fenchel.explain(fenchel.entmax, torch.randn(2, 5), alpha=1.3):
     ...     print(choice)
-    entmax: cpu (a CPU tensor of dtype float32 runs on the Numba kernel)
+    entmax: cpu (a CPU tensor of torch.float32 runs on the Numba kernel)
     """
     record: list[Choice] = []
     token = _record.set(record)
@@ -79,32 +79,33 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Cho
 
 
 def kernel(module: str, operator: str, tensor: Tensor) -> Callable[..., Any]:
-    """The function that implements `operator` for `tensor`; it lives in `kernels/<choice>/<module>`."""
-    choice = _choose(module, operator, tensor)
+    """The function that implements `operator` for `tensor`, in `kernels/<choice>/<module>`."""
+    choice = _choose(module, operator, tensor.device.type, tensor.dtype, _forced.get())
     record = _record.get()
     if record is not None:
         record.append(choice)
     return getattr(_home(choice.implementation, module), operator)
 
 
-def _choose(module: str, operator: str, tensor: Tensor) -> Choice:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    obstacle = _cpu_obstacle(module, operator, tensor, dtype)
-    forced = _forced.get()
+@cache
+def _choose(
+    module: str, operator: str, device: str, dtype: torch.dtype, forced: str | None
+) -> Choice:
+    obstacle = _cpu_obstacle(module, operator, device, dtype)
     if forced == "cpu" and obstacle is not None:
         raise FenchelError(f"{operator} cannot run on the implementation 'cpu': {obstacle}")
     if forced is not None:
         return Choice(operator, forced, "forced by fenchel.implementation")
     if obstacle is not None:
         return Choice(operator, "reference", obstacle)
-    return Choice(operator, "cpu", f"a CPU tensor of dtype {dtype} runs on the Numba kernel")
+    return Choice(operator, "cpu", f"a CPU tensor of {dtype} runs on the Numba kernel")
 
 
-def _cpu_obstacle(module: str, operator: str, tensor: Tensor, dtype: str) -> str | None:
-    if tensor.device.type != "cpu":
-        return f"Numba kernels need a CPU tensor, this one is on {tensor.device}"
-    if tensor.dtype not in CPU_DTYPES:
-        return f"Numba kernels have no code for dtype {dtype}"
+def _cpu_obstacle(module: str, operator: str, device: str, dtype: torch.dtype) -> str | None:
+    if device != "cpu":
+        return f"Numba kernels need a CPU tensor, this one is on {device}"
+    if dtype not in CPU_DTYPES:
+        return f"Numba kernels have no code for {dtype}"
     if not hasattr(_home("cpu", module), operator):
         return f"there is no Numba kernel for {operator}"
     return None

@@ -46,12 +46,19 @@ def define(
 
 
 def differentiate(operator: torch._ops.OpOverload, rule: type[torch.autograd.Function]) -> None:
-    """Give `operator` its derivatives: `rule.forward` must call the kernel with `below_autograd`."""
+    """Give `operator` its derivatives; `rule.forward` calls the kernel with `below_autograd`."""
     signature = operator._schema.name.removeprefix("fenchel::")
     if operator._overloadname != "default":
         signature = f"{signature}.{operator._overloadname}"
-    for key in ("Autograd", "FuncTorchDynamicLayerFrontMode"):
-        _library.impl(signature, rule.apply, key)
+
+    def with_autograd(*args: Any) -> Any:
+        differentiated = torch.is_grad_enabled() and torch._C._any_requires_grad(*args)
+        if differentiated or forward_ad._current_level >= 0:
+            return super(torch.autograd.Function, rule).apply(*args)  # the part without torch.func
+        return below_autograd(operator, *args)
+
+    _library.impl(signature, with_autograd, "Autograd")
+    _library.impl(signature, rule.apply, "FuncTorchDynamicLayerFrontMode")
     for device in ("cpu", "cuda"):
         torch.library.register_autocast(operator, device, torch.float32, lib=_library)
 

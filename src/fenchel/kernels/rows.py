@@ -16,15 +16,16 @@ def to_rows(tensor: Tensor, dim: int, mask: Tensor | None = None) -> Tensor:
         tensor = tensor.float()
     if mask is not None:
         tensor = tensor.masked_fill(~mask, float("-inf"))
-    return tensor.movedim(dim, -1).reshape(-1, tensor.shape[dim]).contiguous()
+    if dim != -1:
+        tensor = tensor.movedim(dim, -1)
+    return tensor.reshape(-1, tensor.shape[-1]).contiguous()
 
 
 def from_rows(rows: Tensor, like: Tensor, dim: int) -> Tensor:
     """The inverse of `to_rows`: shape, dtype and layout of `like`."""
-    result = rows.view(like.movedim(dim, -1).shape).movedim(-1, dim)
-    if like.is_contiguous() and result.is_contiguous():
+    if dim == -1 and like.is_contiguous():
         return rows.view(like.shape).to(like.dtype)
-    return torch.empty_like(like).copy_(result)
+    return torch.empty_like(like).copy_(rows.view(like.movedim(dim, -1).shape).movedim(-1, dim))
 
 
 def parameter_to_rows(value: float | Tensor, like: Tensor, dim: int) -> float | Tensor:

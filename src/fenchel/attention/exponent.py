@@ -1,0 +1,78 @@
+"""The α of a layer: a constant, a parameter, or learned between softmax and sparsemax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from fenchel.errors import rule
+
+Alpha = float | Sequence[float] | Tensor | str
+
+
+class Exponent(nn.Module):
+    """Holds α; calling it gives the current value.
+
+    A number stays a number. A sequence or a tensor is a constant that moves with the layer and is
+    not saved; a parameter is kept as it is. `"learned"` is α = 1 + sigmoid(a), one a head if
+    `heads` is given; a starts at 0, that is α at 1.5.
+
+    >>> Exponent("learned", heads=2)()
+    tensor([1.5000, 1.5000], grad_fn=<AddBackward0>)
+    """
+
+    def __init__(
+        self,
+        alpha: Alpha,
+        heads: int | None = None,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads, self.is_learned = heads, isinstance(alpha, str)
+        if isinstance(alpha, str):
+            if alpha != "learned":
+                raise rule("alpha must be known", expected='a number or "learned"', got=repr(alpha))
+            shape = () if heads is None else (heads,)
+            self.logit = nn.Parameter(torch.zeros(shape, device=device, dtype=dtype))
+        elif isinstance(alpha, nn.Parameter):
+            self.value = alpha
+        elif isinstance(alpha, Tensor):
+            self.register_buffer("value", alpha, persistent=False)
+        elif isinstance(alpha, Sequence):
+            constant = torch.tensor([_positive(a) for a in alpha], device=device, dtype=dtype)
+            self.register_buffer("value", constant, persistent=False)
+        else:
+            self.value = _positive(alpha)
+        self._check_heads()
+
+    def forward(self) -> float | Tensor:
+        return 1 + torch.sigmoid(self.logit) if self.is_learned else self.value
+
+    def _check_heads(self) -> None:
+        value = self()
+        fits = not isinstance(value, Tensor) or value.ndim != 1 or value.shape[0] in (1, self.heads)
+        if self.heads is not None and not fits:
+            expected, got = f"{self.heads} values", f"shape {tuple(value.shape)}"
+            raise rule("alpha has one value a head", expected=expected, got=got)
+
+
+def describe(exponent: Exponent) -> str:
+    """alpha=…, short enough for the repr of a layer."""
+    value: Any = exponent.value if not exponent.is_learned else "learned"
+    if isinstance(value, Tensor):
+        few = value.numel() <= 16 and not value.is_meta
+        value = value.tolist() if few else f"tensor of shape {tuple(value.shape)}"
+    return f"alpha={value}"
+
+
+def _positive(alpha: Any) -> float:
+    number = float(alpha) if isinstance(alpha, Real) and not isinstance(alpha, bool) else 0.0
+    if not 0 < number < torch.inf:
+        raise rule("alpha must be above 0", expected="a finite number above 0", got=repr(alpha))
+    return number

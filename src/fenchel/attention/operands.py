@@ -1,0 +1,132 @@
+"""Validation of attention's arguments: rules of shapes, dtypes and devices, and canonical forms.
+
+Only shapes, dtypes and Python numbers are looked at, so that every rule also holds while tracing.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from fenchel.attention.masks import check_broadcast, check_device
+from fenchel.errors import rule
+
+
+def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) -> list[Tensor]:
+    """Queries, keys and perhaps values, with as many heads of keys and values as of queries."""
+    named = {"q": q, "k": k} if v is None else {"q": q, "k": k, "v": v}
+    for name, tensor in named.items():
+        _check_operand(name, tensor, like=q)
+    tensors = _autocast(list(named.values()))
+    for name, tensor in zip(named, tensors, strict=True):
+        if tensor.dtype != tensors[0].dtype:
+            raise rule(f"{name} must have the dtype of q", expected=q.dtype, got=tensor.dtype)
+    if k.shape[-1] != q.shape[-1]:
+        raise rule("q and k must have one size", expected=f"E = {q.shape[-1]}", got=k.shape[-1])
+    if v is not None and v.shape[-2] != k.shape[-2]:
+        expected = f"{k.shape[-2]} values, one a key"
+        raise rule("k and v must have one length", expected=expected, got=v.shape[-2])
+    if enable_gqa:
+        tensors = [tensors[0], *(_repeat_heads(tensor, q) for tensor in tensors[1:])]
+    _check_batch(dict(zip(named, tensors, strict=True)))
+    return tensors
+
+
+def check_mask(mask: Tensor, scores: Tensor) -> None:
+    """Boolean or real, on the device of the scores, broadcasting to them."""
+    if not isinstance(mask, Tensor):
+        raise rule("mask must be a tensor", expected="a torch.Tensor", got=type(mask).__name__)
+    if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
+        raise rule(
+            "mask marks what may be attended, or is added to the scores",
+            expected="a boolean or a floating-point tensor",
+            got=mask.dtype,
+        )
+    check_broadcast(mask, tuple(scores.shape), "mask")
+    check_device(mask, scores, "mask")
+
+
+def check_alpha(alpha: float | Tensor, scores: Tensor) -> float | Tensor:
+    """A number, or a tensor that broadcasts to (…, heads, queries, 1); (heads,) is one α a head."""
+    if not isinstance(alpha, Tensor):
+        return alpha
+    if alpha.ndim == 1:
+        heads = scores.shape[-3] if scores.ndim > 2 else 1
+        if alpha.shape[0] not in (1, heads):
+            expected = f"shape ({heads},)"
+            raise rule("alpha has one value a head", expected=expected, got=tuple(alpha.shape))
+        alpha = alpha.reshape(-1, 1, 1) if scores.ndim > 2 else alpha
+    check_broadcast(alpha, (*scores.shape[:-1], 1), "alpha")
+    if alpha.ndim:
+        check_device(alpha, scores, "alpha")
+    return alpha
+
+
+def check_scale(scale: float | None, size: int) -> float:
+    """The factor of the scores, by default 1/√E."""
+    if scale is None:
+        return 1 / math.sqrt(max(size, 1))
+    if isinstance(scale, bool) or not isinstance(scale, Real) or not math.isfinite(scale):
+        raise rule("scale multiplies the scores", expected="a finite number", got=repr(scale))
+    return float(scale)
+
+
+def check_window(window: int | None, *, is_causal: bool) -> None:
+    if window is None:
+        return
+    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+        raise rule("window counts keys", expected="an integer from 0 on", got=repr(window))
+    if not is_causal:
+        raise rule(
+            "window needs causal attention", expected="is_causal=True", got="is_causal=False"
+        )
+
+
+def _check_operand(name: str, tensor: Tensor, *, like: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise rule(f"{name} must be a tensor", expected="a torch.Tensor", got=type(tensor).__name__)
+    if not tensor.dtype.is_floating_point:
+        raise rule(f"{name} must be real", expected="a floating-point dtype", got=tensor.dtype)
+    if tensor.ndim != like.ndim or tensor.ndim < 2:
+        expected = "ndim ≥ 2" if like.ndim < 2 else f"ndim {like.ndim}, as q has"
+        raise rule(
+            f"{name} must have shape (…, heads, length, size)",
+            expected=expected,
+            got=f"shape {tuple(tensor.shape)}",
+        )
+    check_device(tensor, like, name)
+
+
+def _check_batch(named: dict[str, Tensor]) -> None:
+    """Batch and heads are those of q, or repeat where one of the operands has size 1."""
+    shapes = {name: tuple(tensor.shape[:-2]) for name, tensor in named.items()}
+    for sizes in zip(*shapes.values(), strict=True):
+        if len({size for size in sizes if size != 1}) > 1:
+            raise rule(
+                "q, k and v must have one batch and as many heads",
+                expected=f"{shapes['q']} before the last two dimensions"
+                " (several heads of queries to one of keys: enable_gqa=True)",
+                got=", ".join(f"{name} {shape}" for name, shape in shapes.items()),
+            )
+
+
+def _repeat_heads(tensor: Tensor, q: Tensor) -> Tensor:
+    if q.ndim < 3 or tensor.shape[-3] == 0 or q.shape[-3] % tensor.shape[-3]:
+        raise rule(
+            "enable_gqa shares each head of keys and values among as many heads of queries",
+            expected="query heads divisible by key and value heads",
+            got=f"{tuple(q.shape[:-2])} and {tuple(tensor.shape[:-2])}",
+        )
+    return tensor.repeat_interleave(q.shape[-3] // tensor.shape[-3], dim=-3)
+
+
+def _autocast(tensors: list[Tensor]) -> list[Tensor]:
+    """Under autocast, operands take its dtype, as those of PyTorch's attention do."""
+    device = tensors[0].device.type
+    if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]

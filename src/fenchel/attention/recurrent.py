@@ -1,0 +1,178 @@
+"""Attention for recurrent models: one query a step over the states of an encoder."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol, final
+
+import torch
+from torch import Tensor, nn
+
+from fenchel.attention.masks import check_broadcast, check_device, check_lengths, within
+from fenchel.errors import rule
+from fenchel.maps.sparsemax import sparsemax
+
+
+class Map(Protocol):
+    """Anything that turns scores into probabilities: a map of the library or one of its modules."""
+
+    def __call__(self, scores: Tensor, /, *, dim: int, mask: Tensor | None) -> Tensor: ...
+
+
+class _RecurrentAttention(nn.Module, ABC):
+    """p = map(score(query, key)), context = Σ p · value; the subclass is the score."""
+
+    def __init__(self, query_size: int, key_size: int, map: Map) -> None:
+        super().__init__()
+        self.query_size, self.key_size, self.map = query_size, key_size, map
+
+    @abstractmethod
+    def project_keys(self, keys: Tensor) -> Tensor:
+        """What the scores need of the keys; a decoder computes it once and passes it every step."""
+
+    @abstractmethod
+    def scores(self, query: Tensor, projected_keys: Tensor) -> Tensor:
+        """(B, T, L) from queries (B, T, query_size) and projected keys (B, L, …)."""
+
+    def forward(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        values: Tensor | None = None,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        projected_keys: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Context and weights.
+
+        Args:
+            query: (B, query_size), one step, or (B, T, query_size), all steps of teacher forcing.
+            keys: (B, L, key_size).
+            values: (B, L, value_size); the keys unless given.
+            lengths: integers (B,), the number of valid keys.
+            mask: boolean, True marks what may be attended; broadcasts to the weights.
+            projected_keys: `project_keys(keys)`, if it was computed before.
+
+        Returns:
+            the context (B, value_size) or (B, T, value_size), and the weights (B, L) or (B, T, L).
+        """
+        values = keys if values is None else values
+        self._check_inputs(query, keys, values)
+        projected = self.project_keys(keys) if projected_keys is None else projected_keys
+        steps = query if query.ndim == 3 else query.unsqueeze(1)
+        scores = self.scores(steps, projected)
+        scores = scores if query.ndim == 3 else scores.squeeze(1)
+        weights = self.map(scores, dim=-1, mask=self._visible(scores, lengths, mask))
+        if query.ndim == 3:
+            return weights @ values, weights
+        return (weights.unsqueeze(1) @ values).squeeze(1), weights
+
+    def extra_repr(self) -> str:
+        name = getattr(self.map, "__name__", None)
+        shown = "" if name is None else f", map={name}"
+        return f"query_size={self.query_size}, key_size={self.key_size}{shown}"
+
+    def _visible(
+        self, scores: Tensor, lengths: Tensor | None, mask: Tensor | None
+    ) -> Tensor | None:
+        if mask is not None:
+            if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+                got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+                raise rule("mask marks what may be attended", expected="a boolean tensor", got=got)
+            check_broadcast(mask, tuple(scores.shape), "mask")
+            check_device(mask, scores, "mask")
+        if lengths is None:
+            return mask
+        keys = scores.shape[-1]
+        check_lengths(lengths, (len(scores),), keys, scores)
+        valid = within(lengths, keys)
+        valid = valid.unsqueeze(1) if scores.ndim == 3 else valid
+        return valid if mask is None else valid & mask
+
+    def _check_inputs(self, query: Tensor, keys: Tensor, values: Tensor) -> None:
+        if query.ndim not in (2, 3) or query.shape[-1] != self.query_size:
+            expected = f"shape (B, {self.query_size}) or (B, T, {self.query_size})"
+            raise rule("query has a fixed size", expected=expected, got=tuple(query.shape))
+        if keys.ndim != 3 or keys.shape[-1] != self.key_size:
+            expected = f"shape (B, L, {self.key_size})"
+            raise rule("keys have a fixed size", expected=expected, got=tuple(keys.shape))
+        if len(keys) != len(query):
+            raise rule("query and keys share the batch", expected=f"{len(query)}", got=len(keys))
+        if values.ndim != 3 or values.shape[:2] != keys.shape[:2]:
+            expected = f"shape {(*keys.shape[:2], '…')}".replace("'", "")
+            raise rule("values belong to the keys", expected=expected, got=tuple(values.shape))
+
+
+@final
+class AdditiveAttention(_RecurrentAttention):
+    r"""Scores vᵀ tanh(W q + U k + b), then any map.
+
+    A decoder that attends once a step computes U k + b once:
+
+        projected = layer.project_keys(states)
+        for … :
+            context, weights = layer(query, states, lengths=lengths, projected_keys=projected)
+
+    The layer keeps nothing between calls.
+
+    Args:
+        query_size, key_size, hidden_size: sizes of q, of k, and of the tanh layer.
+        map: a callable `(scores, dim=…, mask=…)`, `fenchel.sparsemax` unless given; a module, such
+            as `fenchel.nn.Entmax(alpha="learned")`, brings its parameters along.
+
+    Reference: Bahdanau, Cho & Bengio (2015), *Neural Machine Translation by Jointly Learning to
+    Align and Translate*.
+
+    >>> import torch
+    >>> layer = AdditiveAttention(query_size=4, key_size=6, hidden_size=8)
+    >>> context, weights = layer(torch.randn(2, 4), torch.randn(2, 5, 6))
+    >>> context.shape, weights.shape
+    (torch.Size([2, 6]), torch.Size([2, 5]))
+    """
+
+    def __init__(
+        self, query_size: int, key_size: int, hidden_size: int, map: Map = sparsemax
+    ) -> None:
+        super().__init__(query_size, key_size, map)
+        self.query_projection = nn.Linear(query_size, hidden_size, bias=False)
+        self.key_projection = nn.Linear(key_size, hidden_size)
+        self.direction = nn.Linear(hidden_size, 1, bias=False)
+
+    def project_keys(self, keys: Tensor) -> Tensor:
+        """U k + b, (B, L, hidden_size)."""
+        return self.key_projection(keys)
+
+    def scores(self, query: Tensor, projected_keys: Tensor) -> Tensor:
+        hidden = self.query_projection(query).unsqueeze(-2) + projected_keys.unsqueeze(-3)
+        return self.direction(torch.tanh(hidden)).squeeze(-1)
+
+
+@final
+class GeneralAttention(_RecurrentAttention):
+    r"""Scores qᵀ W k, then any map. W k can be computed once, as in `AdditiveAttention`.
+
+    Args:
+        query_size, key_size: sizes of q and of k.
+        map: a callable `(scores, dim=…, mask=…)`, `fenchel.sparsemax` unless given.
+
+    Reference: Luong, Pham & Manning (2015), *Effective Approaches to Attention-based Neural Machine
+    Translation*.
+
+    >>> import torch
+    >>> layer = GeneralAttention(query_size=4, key_size=6)
+    >>> context, weights = layer(torch.randn(2, 3, 4), torch.randn(2, 5, 6))
+    >>> context.shape, weights.shape
+    (torch.Size([2, 3, 6]), torch.Size([2, 3, 5]))
+    """
+
+    def __init__(self, query_size: int, key_size: int, map: Map = sparsemax) -> None:
+        super().__init__(query_size, key_size, map)
+        self.key_projection = nn.Linear(key_size, query_size, bias=False)
+
+    def project_keys(self, keys: Tensor) -> Tensor:
+        """W k, (B, L, query_size)."""
+        return self.key_projection(keys)
+
+    def scores(self, query: Tensor, projected_keys: Tensor) -> Tensor:
+        return query @ projected_keys.mT

@@ -1,0 +1,180 @@
+"""`entmax.losses`: Fenchel–Young losses of class indices, one a row or reduced.
+
+`k` and `n_iter` are accepted and not used: results are exact.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from fenchel.errors import rule
+from fenchel.losses.functional import entmax_loss, fenchel_young_loss
+from fenchel.regularizers import Norm
+
+REDUCTIONS = {"elementwise_mean": "mean", "mean": "mean", "sum": "sum", "none": "none"}
+
+
+def sparsemax_loss(X: Tensor, target: Tensor, k: int | None = None) -> Tensor:
+    """`fenchel.sparsemax_loss`, one value a row; `k` is not used."""
+    return entmax_loss(X, target, 2.0, reduction="none")
+
+
+def sparsemax_bisect_loss(X: Tensor, target: Tensor, n_iter: int = 50) -> Tensor:
+    """`fenchel.sparsemax_loss`, one value a row; `n_iter` is not used."""
+    return entmax_loss(X, target, 2.0, reduction="none")
+
+
+def entmax15_loss(X: Tensor, target: Tensor, k: int | None = None) -> Tensor:
+    """`fenchel.entmax_loss` at α = 1.5, one value a row; `k` is not used."""
+    return entmax_loss(X, target, 1.5, reduction="none")
+
+
+def entmax_bisect_loss(
+    X: Tensor, target: Tensor, alpha: float | Tensor = 1.5, n_iter: int = 50
+) -> Tensor:
+    """`fenchel.entmax_loss`, one value a row, differentiable in α; `n_iter` is not used."""
+    return entmax_loss(X, target, alpha, reduction="none")
+
+
+def normmax_bisect_loss(
+    X: Tensor, target: Tensor, alpha: float | Tensor = 2, n_iter: int = 50
+) -> Tensor:
+    """The Fenchel–Young loss of `fenchel.Norm`, one value a row; `n_iter` is not used."""
+    return fenchel_young_loss(X, target, Norm(alpha), reduction="none")
+
+
+class _Loss(nn.Module, ABC):
+    """Rows whose target is `ignore_index` cost nothing and are left out of the mean."""
+
+    def __init__(self, ignore_index: int | Tensor, reduction: str) -> None:
+        super().__init__()
+        if reduction not in REDUCTIONS:
+            raise rule(
+                "reduction must be known", expected=f"one of {tuple(REDUCTIONS)}", got=reduction
+            )
+        self.ignore_index, self.reduction = ignore_index, reduction
+
+    def forward(self, X: Tensor, target: Tensor) -> Tensor:
+        ignored = target == self.ignore_index
+        loss = self.loss(X, target.masked_fill(ignored, -100))
+        reduction = REDUCTIONS[self.reduction]
+        if reduction == "none":
+            return loss
+        return loss.sum() if reduction == "sum" else loss.sum() / (~ignored).sum()
+
+    @abstractmethod
+    def loss(self, X: Tensor, target: Tensor) -> Tensor: ...
+
+
+class SparsemaxLoss(_Loss):
+    """`sparsemax_loss`, reduced; `k` is not used."""
+
+    def __init__(
+        self,
+        k: int | None = None,
+        ignore_index: int | Tensor = -100,
+        reduction: str = "elementwise_mean",
+    ) -> None:
+        super().__init__(ignore_index, reduction)
+        self.k = k
+
+    def loss(self, X: Tensor, target: Tensor) -> Tensor:
+        return sparsemax_loss(X, target)
+
+
+class SparsemaxBisectLoss(_Loss):
+    """`sparsemax_bisect_loss`, reduced; `n_iter` is not used."""
+
+    def __init__(
+        self,
+        n_iter: int = 50,
+        ignore_index: int | Tensor = -100,
+        reduction: str = "elementwise_mean",
+    ) -> None:
+        super().__init__(ignore_index, reduction)
+        self.n_iter = n_iter
+
+    def loss(self, X: Tensor, target: Tensor) -> Tensor:
+        return sparsemax_bisect_loss(X, target)
+
+
+class Entmax15Loss(_Loss):
+    """`entmax15_loss`, reduced; `k` is not used."""
+
+    def __init__(
+        self,
+        k: int | None = 100,
+        ignore_index: int | Tensor = -100,
+        reduction: str = "elementwise_mean",
+    ) -> None:
+        super().__init__(ignore_index, reduction)
+        self.k = k
+
+    def loss(self, X: Tensor, target: Tensor) -> Tensor:
+        return entmax15_loss(X, target)
+
+
+class EntmaxBisectLoss(_Loss):
+    """`entmax_bisect_loss`, reduced; α may be an `nn.Parameter`. `n_iter` is not used."""
+
+    def __init__(
+        self,
+        alpha: float | Tensor = 1.5,
+        n_iter: int = 50,
+        ignore_index: int | Tensor = -100,
+        reduction: str = "elementwise_mean",
+    ) -> None:
+        super().__init__(ignore_index, reduction)
+        self.alpha, self.n_iter = alpha, n_iter
+
+    def loss(self, X: Tensor, target: Tensor) -> Tensor:
+        return entmax_bisect_loss(X, target, self.alpha)
+
+
+class NormmaxBisectLoss(_Loss):
+    """`normmax_bisect_loss`, reduced; `n_iter` is not used."""
+
+    def __init__(
+        self,
+        alpha: float | Tensor = 2,
+        n_iter: int = 50,
+        ignore_index: int | Tensor = -100,
+        reduction: str = "elementwise_mean",
+    ) -> None:
+        super().__init__(ignore_index, reduction)
+        self.alpha, self.n_iter = alpha, n_iter
+
+    def loss(self, X: Tensor, target: Tensor) -> Tensor:
+        return normmax_bisect_loss(X, target, self.alpha)
+
+
+class SparsemaxLossFunction:
+    """`SparsemaxLossFunction.apply` is `sparsemax_loss`."""
+
+    apply = staticmethod(sparsemax_loss)
+
+
+class SparsemaxBisectLossFunction:
+    """`SparsemaxBisectLossFunction.apply` is `sparsemax_bisect_loss`."""
+
+    apply = staticmethod(sparsemax_bisect_loss)
+
+
+class Entmax15LossFunction:
+    """`Entmax15LossFunction.apply` is `entmax15_loss`."""
+
+    apply = staticmethod(entmax15_loss)
+
+
+class EntmaxBisectLossFunction:
+    """`EntmaxBisectLossFunction.apply` is `entmax_bisect_loss`."""
+
+    apply = staticmethod(entmax_bisect_loss)
+
+
+class NormmaxBisectLossFunction:
+    """`NormmaxBisectLossFunction.apply` is `normmax_bisect_loss`."""
+
+    apply = staticmethod(normmax_bisect_loss)

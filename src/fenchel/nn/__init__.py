@@ -1,0 +1,20 @@
+"""Every map, loss and attention of the library as an `nn.Module`."""
+
+from fenchel.attention.multihead import MultiheadAttention
+from fenchel.attention.recurrent import AdditiveAttention, GeneralAttention
+from fenchel.nn.losses import EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
+from fenchel.nn.maps import Budget, Entmax, Normmax, Softmax, Sparsemax
+
+__all__ = [
+    "AdditiveAttention",
+    "Budget",
+    "Entmax",
+    "EntmaxLoss",
+    "FenchelYoungLoss",
+    "GeneralAttention",
+    "MultiheadAttention",
+    "Normmax",
+    "Softmax",
+    "Sparsemax",
+    "SparsemaxLoss",
+]

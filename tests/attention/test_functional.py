@@ -1,0 +1,270 @@
+"""`attention` against PyTorch's at α = 1, and against a loop over queries at every other α."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+import fenchel
+from fenchel.attention.functional import attention
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's own use
+BATCH, HEADS, LQ, LK, E, EV = 2, 4, 5, 7, 3, 6
+
+
+def operands(*, kv_heads=HEADS, queries=LQ, keys=LK, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(HEADS, queries, E), (kv_heads, keys, E), (kv_heads, keys, EV)]
+    tensors = [torch.randn(BATCH, *s, generator=generator, dtype=torch.float64) for s in shapes]
+    return [x.to(dtype).requires_grad_() for x in tensors]
+
+
+def random_mask(*shape: int) -> Tensor:
+    visible = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    visible[..., 0] = True
+    return visible
+
+
+def random_bias(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("keys", "arguments"),
+    [
+        (LK, {}),
+        (LK, {"scale": 0.3}),
+        (LQ, {"is_causal": True}),
+        (LK, {"mask": random_mask(LQ, LK)}),
+        (LK, {"mask": random_mask(BATCH, 1, 1, LK)}),
+        (LK, {"mask": random_mask(BATCH, HEADS, LQ, LK), "scale": 2.0}),
+        (LK, {"mask": random_bias(HEADS, LQ, LK)}),
+        (LK, {"mask": random_bias(1, LK).masked_fill(torch.arange(LK) == 3, -math.inf)}),
+        (LK, {"enable_gqa": True}),
+        (LQ, {"enable_gqa": True, "is_causal": True, "scale": 0.5}),
+    ],
+)
+def test_alpha_one_is_the_attention_of_pytorch(keys, arguments):
+    q, k, v = operands(keys=keys, kv_heads=2 if arguments.get("enable_gqa") else HEADS)
+    theirs = dict(arguments)
+    theirs["attn_mask"] = theirs.pop("mask", None)
+    expected = F.scaled_dot_product_attention(q, k, v, **theirs)
+    ours = attention(q, k, v, alpha=1.0, **arguments)
+    torch.testing.assert_close(ours, expected)
+    direction = torch.randn_like(expected)
+    for mine, other in zip(
+        torch.autograd.grad(ours, (q, k, v), direction),
+        torch.autograd.grad(expected, (q, k, v), direction),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, other)
+
+
+def looped(q, k, v, alpha, *, visible, bias=None):
+    """One query at a time over the keys that it sees, nothing else."""
+    output = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=q.dtype)
+    for index in itertools.product(*map(range, q.shape[:-1])):
+        seen = visible(*index).nonzero().squeeze(-1)
+        if len(seen) == 0:
+            continue
+        keys, values = k[index[:-1]][seen], v[index[:-1]][seen]
+        scores = keys @ q[index] / math.sqrt(E)
+        if bias is not None:
+            scores = scores + bias.expand(*q.shape[:-1], k.shape[-2])[index][seen]
+        output[index] = fenchel.entmax(scores, alpha[index[1]]) @ values
+    return output
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, "heads"])
+@pytest.mark.parametrize("queries", [3, LK, LK + 2])
+@pytest.mark.parametrize(
+    ("arguments", "sees"),
+    [
+        ({}, lambda n, i, j, shift: True),
+        ({"is_causal": True}, lambda n, i, j, shift: j <= i + shift),
+        (
+            {"is_causal": True, "window": 2},
+            lambda n, i, j, shift: i + shift - 2 <= j <= i + shift,
+        ),
+        ({"is_causal": True, "window": 0}, lambda n, i, j, shift: j == i + shift),
+        ({"lengths": torch.tensor([0, 4])}, lambda n, i, j, shift: j < (0, 4)[n]),
+        (
+            {"is_causal": True, "lengths": torch.tensor([7, 2]), "mask": random_mask(1, LK)},
+            lambda n, i, j, shift: (
+                j <= i + shift and j < (7, 2)[n] and bool(random_mask(1, LK)[0, j])
+            ),
+        ),
+        (
+            {"is_causal": True, "mask": random_bias(HEADS, 1, LK)},
+            lambda n, i, j, shift: j <= i + shift,
+        ),
+    ],
+)
+def test_each_query_attends_to_what_it_sees(alpha, queries, arguments, sees):
+    q, k, v = (x.detach() for x in operands(queries=queries))
+    per_head = torch.tensor([1.2, 1.5, 1.8, 2.5], dtype=torch.float64)
+    per_head = per_head if alpha == "heads" else torch.full((HEADS,), alpha).double()
+
+    def visible(n, h, i):
+        return torch.tensor([sees(n, i, j, LK - queries) for j in range(LK)])
+
+    mask = arguments.get("mask")
+    bias = mask if mask is not None and mask.dtype != torch.bool else None
+    expected = looped(q, k, v, per_head, visible=visible, bias=bias)
+    ours = attention(q, k, v, alpha=per_head if alpha == "heads" else alpha, **arguments)
+    torch.testing.assert_close(ours, expected)
+
+
+def test_alpha_may_be_any_tensor_that_broadcasts():
+    q, k, v = operands()
+    per_head = torch.tensor([1.2, 1.5, 1.8, 2.5], dtype=torch.float64)
+    full = per_head.view(1, HEADS, 1, 1).expand(BATCH, HEADS, LQ, 1)
+    expected = attention(q, k, v, alpha=per_head)
+    torch.testing.assert_close(attention(q, k, v, alpha=per_head.view(HEADS, 1, 1)), expected)
+    torch.testing.assert_close(attention(q, k, v, alpha=full), expected)
+    scalar = torch.tensor(1.5)
+    torch.testing.assert_close(attention(q, k, v, alpha=scalar), attention(q, k, v))
+
+
+def test_every_derivative_is_right():
+    q, k, v = operands(queries=3, keys=4)
+    alpha = torch.tensor([1.1, 1.4, 1.6, 1.9], dtype=torch.float64, requires_grad=True)
+    bias = random_bias(HEADS, 3, 4).requires_grad_()
+
+    def call(q, k, v, alpha, bias):
+        return attention(q, k, v, alpha=alpha, mask=bias, is_causal=True)
+
+    assert gradcheck(call, (q, k, v, alpha, bias), check_forward_ad=True)
+    assert gradgradcheck(call, (q, k, v, alpha, bias))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
+def test_a_query_with_nothing_to_see_gives_zeros_and_zero_gradient(alpha):
+    q, k, v = operands()
+    output = attention(q, k, v, alpha=alpha, lengths=torch.tensor([0, LK]))
+    assert (output[0] == 0).all()
+    output.sum().backward()
+    for tensor in (q, k, v):
+        assert (tensor.grad[0] == 0).all()
+        assert tensor.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_rounded_once(dtype):
+    """Values near one: float32 errors are far below the last place, so one rounding is all."""
+    q, k, v = (x.detach() for x in operands(dtype=dtype))
+    exact = attention(q.double(), k.double(), v.double(), is_causal=True)
+    ours = attention(q, k, v, is_causal=True)
+    assert ours.dtype == dtype
+    rounding = torch.finfo(dtype).eps / 2
+    assert ((ours.double() - exact).abs() <= 1.001 * rounding * exact.abs() + 1e-6).all()
+
+
+def test_autocast_takes_its_dtype_and_rounds_nothing_inside():
+    q, k, v = (x.detach() for x in operands(dtype=torch.float32))
+    halves = [x.bfloat16() for x in (q, k, v)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        ours = attention(q, k, v)
+    assert ours.dtype == torch.bfloat16
+    assert torch.equal(ours, attention(*halves))
+
+
+@pytest.mark.parametrize(("autocast", "backend"), [(False, "inductor"), (True, "aot_eager")])
+def test_a_training_step_compiles_whole(autocast, backend):
+    def step(q, k, v, alpha, lengths):
+        with torch.autocast("cpu", enabled=autocast):
+            return attention(q, k, v, alpha=alpha, is_causal=True, window=3, lengths=lengths)
+
+    tensors = operands(dtype=torch.float32)
+    alpha = torch.full((HEADS,), 1.3, requires_grad=True)
+    lengths = torch.tensor([3, LK])
+    eager = step(*tensors, alpha, lengths)
+    direction = torch.randn_like(eager)
+    expected = torch.autograd.grad(eager, (*tensors, alpha), direction)
+    compiled = torch.compile(step, fullgraph=True, backend=backend)(*tensors, alpha, lengths)
+    gradients = torch.autograd.grad(compiled, (*tensors, alpha), direction)
+    torch.testing.assert_close(compiled, eager)
+    for mine, other in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_vmap_is_a_loop():
+    q, k, v = operands()
+    lengths = torch.tensor([3, LK])
+    batched = torch.vmap(lambda q, k, v, n: attention(q, k, v, lengths=n, is_causal=True))
+    expected = attention(q, k, v, lengths=lengths, is_causal=True)
+    torch.testing.assert_close(batched(q, k, v, lengths), expected)
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v", "shape"),
+    [
+        ((0, 2, 5, 3), (0, 2, 7, 3), (0, 2, 7, 4), (0, 2, 5, 4)),
+        ((2, 2, 0, 3), (2, 2, 7, 3), (2, 2, 7, 4), (2, 2, 0, 4)),
+        ((2, 2, 5, 3), (2, 2, 0, 3), (2, 2, 0, 4), (2, 2, 5, 4)),
+        ((2, 2, 5, 0), (2, 2, 7, 0), (2, 2, 7, 4), (2, 2, 5, 4)),
+        ((5, 3), (7, 3), (7, 4), (5, 4)),
+        ((3, 2, 5, 3), (1, 1, 7, 3), (3, 1, 7, 4), (3, 2, 5, 4)),
+    ],
+)
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_empty_few_and_broadcast_dimensions(q, k, v, shape, is_causal):
+    output = attention(torch.randn(q), torch.randn(k), torch.randn(v), is_causal=is_causal)
+    assert output.shape == shape
+    assert output.isfinite().all()
+
+
+Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"q": [1.0]}, "q must be a tensor"),
+        ({"q": Q.long()}, "q must be real: expected a floating-point dtype, got torch.int64"),
+        ({"k": K.double()}, "k must have the dtype of q"),
+        ({"k": K.to("meta")}, "k must be where the scores are"),
+        ({"q": Q[0, 0, 0]}, "q must have shape"),
+        ({"k": K[0]}, "k must have shape"),
+        ({"k": K[..., :2]}, "q and k must have one size: expected E = 3, got 2"),
+        ({"v": V[..., :6, :]}, "k and v must have one length: expected 7 values, one a key, got 6"),
+        ({"v": V[:, :2]}, "one batch and as many heads.*enable_gqa=True.*got q .2, 4., k"),
+        ({"k": K[:, :3], "enable_gqa": True}, "query heads divisible"),
+        ({"k": K[:, :0], "enable_gqa": True}, "query heads divisible"),
+        (
+            {"mask": torch.zeros(5, 7).long()},
+            "a boolean or a floating-point tensor, got torch.int64",
+        ),
+        ({"mask": torch.ones(5, 6).bool()}, r"mask must broadcast: .*\(2, 4, 5, 7\), got \(5, 6\)"),
+        ({"mask": torch.ones(1, 1, 1, 5, 7)}, "mask must broadcast"),
+        ({"mask": [[True]]}, "mask must be a tensor"),
+        ({"mask": torch.zeros(5, 7, device="meta")}, "mask must be where the scores are"),
+        ({"window": 2}, "window needs causal attention: expected is_causal=True"),
+        ({"window": -1, "is_causal": True}, "window counts keys: expected an integer from 0 on"),
+        ({"window": 1.5, "is_causal": True}, "window counts keys"),
+        ({"lengths": torch.tensor([1.0, 2.0])}, "lengths count the valid keys"),
+        ({"lengths": [1, 2]}, "lengths count the valid keys"),
+        ({"lengths": torch.tensor([1, 2, 3])}, r"expected shape \(2,\), got \(3,\)"),
+        ({"lengths": torch.tensor([1, 8])}, r"expected values from 0 to 7, got \[1, 8\]"),
+        ({"lengths": torch.tensor([-1, 7])}, "lengths must not exceed the keys"),
+        ({"alpha": 0.0}, "alpha must be above 0"),
+        ({"alpha": "1.5"}, "alpha must be a number or a tensor"),
+        (
+            {"alpha": torch.ones(3)},
+            r"alpha has one value a head: expected shape \(4,\), got \(3,\)",
+        ),
+        ({"alpha": torch.ones(4, 5, 7)}, r"alpha must broadcast: .* \(2, 4, 5, 1\)"),
+        ({"alpha": torch.tensor([1.0, 1.5, -2.0, 1.0])}, "alpha must be above 0"),
+        ({"scale": math.nan}, "scale multiplies the scores: expected a finite number, got nan"),
+        ({"scale": "big"}, "scale multiplies the scores"),
+    ],
+)
+def test_a_broken_rule_is_named(arguments, message):
+    with pytest.raises(fenchel.FenchelError, match=message):
+        attention(**{"q": Q, "k": K, "v": V, **arguments})

@@ -1,0 +1,261 @@
+"""`MultiheadAttention` is PyTorch's layer at α = 1, and the functional call at every other."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import fenchel
+from fenchel.attention.multihead import MultiheadAttention
+
+N, L, S, E, H = 3, 4, 5, 8, 2
+CAUSAL = torch.ones(L, S).tril(1) == 0
+
+
+def padding():
+    mask = torch.zeros(N, S, dtype=torch.bool)
+    mask[1, 3:] = mask[2, 1:] = True
+    return mask
+
+
+def pair(alpha=1.0, **options):
+    torch.manual_seed(0)
+    theirs = nn.MultiheadAttention(E, H, dtype=torch.float64, **options)
+    ours = MultiheadAttention(E, H, dtype=torch.float64, alpha=alpha, **options)
+    for parameter in theirs.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    ours.load_state_dict(theirs.state_dict())
+    return theirs, ours
+
+
+def inputs(*, batched=True, batch_first=False, kdim=E, vdim=E):
+    generator = torch.Generator().manual_seed(1)
+    shapes = [(L, E), (S, kdim), (S, vdim)]
+    tensors = [torch.randn(N, *s, generator=generator, dtype=torch.float64) for s in shapes]
+    if not batched:
+        return [x[0] for x in tensors]
+    return tensors if batch_first else [x.transpose(0, 1) for x in tensors]
+
+
+LAYERS = [
+    {},
+    {"batch_first": True},
+    {"bias": False},
+    {"kdim": 6, "vdim": 10},
+    {"kdim": 6, "vdim": 10, "bias": False, "batch_first": True},
+    {"add_bias_kv": True},
+    {"add_zero_attn": True},
+    {"add_bias_kv": True, "add_zero_attn": True, "batch_first": True},
+]
+MASKS = [
+    {},
+    {"attn_mask": CAUSAL},
+    {"attn_mask": CAUSAL, "is_causal": True, "need_weights": True},
+    {"attn_mask": torch.randn(L, S, dtype=torch.float64)},
+    {"attn_mask": torch.randn(N * H, L, S, dtype=torch.float64)},
+    {"attn_mask": CAUSAL.expand(N * H, L, S)},
+    {"key_padding_mask": padding()},
+    {"key_padding_mask": padding(), "attn_mask": CAUSAL},
+    {
+        "key_padding_mask": padding().double().masked_fill(padding(), -math.inf),
+        "attn_mask": torch.randn(L, S, dtype=torch.float64),
+    },
+]
+
+
+@pytest.mark.parametrize("options", LAYERS, ids=str)
+@pytest.mark.parametrize("masks", MASKS, ids=lambda masks: "-".join(masks) or "plain")
+@pytest.mark.parametrize(
+    "weights", [{"need_weights": False}, {}, {"average_attn_weights": False}], ids=str
+)
+def test_alpha_one_is_the_layer_of_pytorch(options, masks, weights):
+    theirs, ours = pair(**options)
+    sizes = {k: options[k] for k in ("kdim", "vdim", "batch_first") if k in options}
+    arguments = {**masks, **weights}
+    if arguments.get("is_causal") and not arguments["need_weights"]:
+        del arguments["is_causal"]  # there, a hint that CAUSAL is square, which it is not
+    expected = theirs(*inputs(**sizes), **arguments)
+    result = ours(*inputs(**sizes), **arguments)
+    torch.testing.assert_close(result[0], expected[0])
+    assert (result[1] is None) == (expected[1] is None)
+    if expected[1] is not None:
+        torch.testing.assert_close(result[1], expected[1])
+
+
+@pytest.mark.parametrize("options", LAYERS, ids=str)
+@pytest.mark.parametrize(
+    "masks", [{}, {"attn_mask": CAUSAL}, {"key_padding_mask": padding()[1]}], ids=list
+)
+@pytest.mark.parametrize("average", [True, False])
+def test_one_sequence_without_batch(options, masks, average):
+    theirs, ours = pair(**options)
+    sizes = {k: options[k] for k in ("kdim", "vdim") if k in options}
+    tensors = inputs(batched=False, **sizes)
+    expected = theirs(*tensors, **masks, average_attn_weights=average)
+    torch.testing.assert_close(ours(*tensors, **masks, average_attn_weights=average), expected)
+
+
+@pytest.mark.parametrize("options", LAYERS, ids=str)
+def test_same_keys_and_same_initialisation(options):
+    layers = []
+    for layer in (nn.MultiheadAttention, MultiheadAttention):
+        torch.manual_seed(3)
+        layers.append(layer(E, H, **options))
+    theirs, ours = (layer.state_dict() for layer in layers)
+    assert list(ours) == list(theirs)
+    for name, value in theirs.items():
+        torch.testing.assert_close(ours[name], value, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, (1.2, 1.9)])
+def test_heads_attend_with_alpha(alpha):
+    _, ours = pair(alpha=alpha, batch_first=True)
+    q, k, v = inputs(batch_first=True)
+    output, weights = ours(q, k, v, average_attn_weights=False)
+    matrices, biases = ours.in_proj_weight.chunk(3), ours.in_proj_bias.chunk(3)
+    projected = map(nn.functional.linear, (q, k, v), matrices, biases)
+    heads = [x.unflatten(-1, (H, -1)).transpose(1, 2) for x in projected]
+    scores = heads[0] @ heads[1].mT / math.sqrt(E // H)
+    per_head = torch.tensor(alpha if isinstance(alpha, tuple) else (alpha,) * H).double()
+    expected = torch.stack([fenchel.entmax(scores[:, h], per_head[h].item()) for h in range(H)], 1)
+    torch.testing.assert_close(weights, expected)
+    expected = ours.out_proj((expected @ heads[2]).transpose(1, 2).flatten(2))
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(ours(q, k, v, need_weights=False)[0], expected)
+    torch.testing.assert_close(
+        ours.alpha, per_head if isinstance(alpha, tuple) else alpha, check_dtype=False
+    )
+
+
+def test_learned_alpha_is_trained_and_saved():
+    _, ours = pair(alpha="learned")
+    torch.testing.assert_close(ours.alpha, torch.full((H,), 1.5).double())
+    before = ours.alpha.detach()
+    ours(*inputs())[0].square().sum().backward()
+    torch.optim.SGD(ours.parameters(), lr=1.0).step()
+    assert (ours.alpha != before).all()
+    assert ((ours.alpha > 1) & (ours.alpha < 2)).all()
+    other = MultiheadAttention(E, H, dtype=torch.float64, alpha="learned")
+    other.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(other.alpha, ours.alpha)
+
+
+def test_masks_of_two_kinds_may_be_mixed():
+    _, ours = pair(alpha=1.5)
+    bias = torch.randn(L, S, dtype=torch.float64)
+    as_bias = torch.zeros(N, S).double().masked_fill(padding(), -math.inf)
+    expected = ours(*inputs(), attn_mask=bias, key_padding_mask=as_bias)
+    result = ours(*inputs(), attn_mask=bias, key_padding_mask=padding())
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"add_bias_kv": True, "add_zero_attn": True}])
+def test_causal_needs_no_mask_and_aligns_bottom_right(options):
+    _, ours = pair(alpha=1.5, **options)
+    result = ours(*inputs(), is_causal=True)
+    torch.testing.assert_close(result, ours(*inputs(), attn_mask=CAUSAL))
+
+
+def test_a_sequence_that_is_all_padding_returns_the_bias():
+    _, ours = pair(alpha=1.5, batch_first=True)
+    mask = torch.zeros(N, S, dtype=torch.bool)
+    mask[1] = True
+    output, weights = ours(*inputs(batch_first=True), key_padding_mask=mask)
+    torch.testing.assert_close(output[1], ours.out_proj.bias.expand(L, E))
+    assert (weights[1] == 0).all()
+
+
+def test_dropout_drops_weights_in_training_only():
+    _, ours = pair(alpha=1.5, dropout=0.5)
+    full = ours.eval()(*inputs())[1]
+    dropped = ours.train()(*inputs(), average_attn_weights=False)[1]
+    kept = dropped != 0
+    assert not torch.equal(dropped.mean(1), full)
+    expected = 2 * ours.eval()(*inputs(), average_attn_weights=False)[1]
+    torch.testing.assert_close(dropped[kept], expected[kept])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_inside_a_transformer_encoder(training):
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(E, H, 16, dropout=0.0, batch_first=True)
+    sparse = copy.deepcopy(layer)
+    sparse.self_attn = MultiheadAttention(E, H, batch_first=True, alpha=1.0)
+    sparse.self_attn.load_state_dict(layer.self_attn.state_dict())
+    x, mask = torch.randn(N, S, E), padding()
+    encoders = [nn.TransformerEncoder(a, 2, enable_nested_tensor=False) for a in (layer, sparse)]
+    with torch.set_grad_enabled(training):
+        expected, dense = (e.train(training)(x, src_key_padding_mask=mask) for e in encoders)
+        torch.testing.assert_close(dense[~mask], expected[~mask], rtol=1e-4, atol=1e-5)
+        encoders[1].layers[0].self_attn.exponent.value = 2.0
+        assert not torch.allclose(encoders[1](x, src_key_padding_mask=mask)[~mask], dense[~mask])
+
+
+def test_a_training_step_compiles_whole():
+    _, ours = pair(alpha="learned", batch_first=True, add_zero_attn=True)
+
+    def step(q, k, v, mask):
+        return ours(q, k, v, key_padding_mask=mask, need_weights=False)[0].square().sum()
+
+    tensors = inputs(batch_first=True)
+    parameters = tuple(ours.parameters())
+    expected = torch.autograd.grad(step(*tensors, padding()), parameters)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")(*tensors, padding())
+    for mine, other in zip(torch.autograd.grad(compiled, parameters), expected, strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_and_autocast(dtype):
+    _, ours = pair(alpha="learned")
+    exact, weights = ours(*inputs())
+    close = {"rtol": 0, "atol": 64 * torch.finfo(dtype).eps, "check_dtype": False}
+    with torch.autocast("cpu", dtype=dtype):
+        cast = ours.float()(*(x.float() for x in inputs()))
+    half = ours.to(dtype)(*(x.to(dtype) for x in inputs()))
+    for result in (cast, half):
+        assert result[0].dtype == result[1].dtype == dtype
+        torch.testing.assert_close(result[0], exact, **close)
+        torch.testing.assert_close(result[1], weights, **close)
+
+
+X, KEY = torch.zeros(L, N, E), torch.zeros(S, N, E)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": X[..., :4]}, "query has a fixed size: expected 8, got 4"),
+        ({"query": X[0]}, "key must hold vectors"),
+        ({"query": X[:, :2]}, "query, key and value must match"),
+        ({"value": KEY[:3]}, "query, key and value must match"),
+        ({"attn_mask": torch.zeros(L, S).long()}, "attn_mask forbids or biases"),
+        ({"attn_mask": torch.zeros(S, L)}, r"expected shape \(4, 5\) or \(6, 4, 5\), got \(5, 4\)"),
+        ({"key_padding_mask": torch.zeros(S, N)}, r"expected shape \(3, 5\), got \(5, 3\)"),
+        ({"key_padding_mask": torch.zeros(N, S).int()}, "key_padding_mask forbids or biases"),
+    ],
+)
+def test_a_broken_rule_is_named(arguments, message):
+    layer = MultiheadAttention(E, H)
+    with pytest.raises(fenchel.FenchelError, match=message):
+        layer(**{"query": X, "key": KEY, "value": KEY, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"embed_dim": 7}, "heads share the embedding evenly"),
+        ({"num_heads": 0}, "heads share the embedding evenly"),
+        ({"alpha": (1.5, 1.5, 1.5)}, "alpha has one value a head: expected 2 values"),
+        ({"alpha": "sparse"}, 'expected a number or "learned"'),
+        ({"alpha": -1.0}, "alpha must be above 0"),
+        ({"alpha": (1.5, 0.0)}, "alpha must be above 0"),
+    ],
+)
+def test_a_layer_that_cannot_be_is_refused(arguments, message):
+    with pytest.raises(fenchel.FenchelError, match=message):
+        MultiheadAttention(**{"embed_dim": E, "num_heads": H, **arguments})

@@ -1,0 +1,141 @@
+"""Modules are the functions, with their settings, parameters and buffers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import fenchel
+import fenchel.nn as fnn
+
+SCORES = 2 * torch.randn(3, 2, 4, 5, generator=torch.Generator().manual_seed(0))
+MASK = torch.rand(3, 2, 4, 5, generator=torch.Generator().manual_seed(1)) < 0.7
+
+MAPS = [
+    (fnn.Softmax, {}, fenchel.softmax),
+    (fnn.Sparsemax, {}, fenchel.sparsemax),
+    (fnn.Entmax, {"alpha": 1.3}, fenchel.entmax),
+    (fnn.Entmax, {"alpha": torch.tensor([[1.2], [1.4], [1.6], [1.8]])}, fenchel.entmax),
+    (fnn.Normmax, {"alpha": 3.0}, fenchel.normmax),
+    (fnn.Budget, {"k": 3}, fenchel.budget),
+    (fnn.Budget, {"k": torch.tensor([[1.0], [2.0], [3.0], [2.5]])}, fenchel.budget),
+]
+
+
+@pytest.mark.parametrize(("module", "options", "function"), MAPS)
+@pytest.mark.parametrize("mask", [None, MASK])
+def test_a_map_is_its_function(module, options, function, mask):
+    expected = function(SCORES, **options, mask=mask)
+    torch.testing.assert_close(module(**options)(SCORES, mask=mask), expected)
+
+
+@pytest.mark.parametrize("module", [fnn.Softmax, fnn.Sparsemax, fnn.Entmax, fnn.Normmax])
+def test_dim_is_a_setting_that_a_call_may_override(module):
+    expected = module()(SCORES.movedim(1, -1)).movedim(-1, 1)
+    torch.testing.assert_close(module(dim=1)(SCORES), expected)
+    torch.testing.assert_close(module()(SCORES, dim=1), expected)
+
+
+@pytest.mark.parametrize("heads", [None, 2])
+def test_learned_alpha_lies_between_softmax_and_sparsemax(heads):
+    layer = fnn.Entmax(alpha="learned", heads=heads)
+    assert layer.alpha.shape == (() if heads is None else (heads,))
+    (logit,) = layer.parameters()
+    with torch.no_grad():
+        logit.copy_(torch.linspace(-3, 3, 2) if heads else torch.tensor(-3.0))
+    torch.testing.assert_close(layer.alpha, 1 + torch.sigmoid(logit))
+    expected = layer.alpha if heads is None else layer.alpha.view(2, 1, 1)
+    torch.testing.assert_close(layer(SCORES), fenchel.entmax(SCORES, expected))
+    layer(SCORES).square().sum().backward()
+    assert (logit.grad != 0).all()
+
+
+def test_alpha_may_be_a_parameter():
+    alpha = nn.Parameter(torch.tensor(1.3))
+    layer = fnn.Entmax(alpha)
+    assert list(layer.parameters()) == [alpha]
+    layer(SCORES).square().sum().backward()
+    assert alpha.grad != 0
+
+
+def test_a_constant_alpha_moves_with_the_layer_and_is_not_saved():
+    layer = fnn.Entmax(torch.tensor([1.2, 1.8]), heads=2).double()
+    assert layer.alpha.dtype == torch.float64
+    assert not layer.state_dict()
+    expected = fenchel.entmax(SCORES.double(), layer.alpha.view(2, 1, 1))
+    torch.testing.assert_close(layer(SCORES.double()), expected)
+
+
+INDICES = torch.tensor([[0, 1, 4], [2, -7, 3]])
+LOSS_SCORES = 2 * torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(2))
+LOSSES = [
+    (fnn.SparsemaxLoss, (), lambda *a, **k: fenchel.sparsemax_loss(*a, **k)),
+    (fnn.EntmaxLoss, (1.3,), lambda *a, **k: fenchel.entmax_loss(*a, 1.3, **k)),
+    (
+        fnn.FenchelYoungLoss,
+        (fenchel.Norm(2.0),),
+        lambda *a, **k: fenchel.fenchel_young_loss(*a, fenchel.Norm(2.0), **k),
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "arguments", "function"), LOSSES)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_a_loss_is_its_function_with_every_option(module, arguments, function, reduction):
+    options = {
+        "weight": torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0]),
+        "ignore_index": -7,
+        "reduction": reduction,
+        "label_smoothing": 0.1,
+    }
+    expected = function(LOSS_SCORES, INDICES, **options)
+    torch.testing.assert_close(module(*arguments, **options)(LOSS_SCORES, INDICES), expected)
+    assert list(module(*arguments, **options).state_dict()) == ["weight"]
+
+
+def test_alpha_of_a_loss_may_be_learned():
+    loss = fnn.EntmaxLoss("learned")
+    loss(LOSS_SCORES, INDICES.clamp(0)).backward()
+    assert loss.exponent.logit.grad != 0
+
+
+def test_losses_take_the_options_of_cross_entropy_in_its_order():
+    weight = torch.arange(1.0, 6.0)
+    loss, entropy = fnn.EntmaxLoss(1.0, weight, -7), nn.CrossEntropyLoss(weight, ignore_index=-7)
+    torch.testing.assert_close(loss(LOSS_SCORES, INDICES), entropy(LOSS_SCORES, INDICES))
+
+
+REPRS = {
+    "Softmax(dim=-1)": fnn.Softmax(),
+    "Sparsemax(dim=1)": fnn.Sparsemax(dim=1),
+    "Entmax(\n  alpha=learned, heads=2, dim=-1\n  ": fnn.Entmax("learned", heads=2),
+    "Entmax(\n  alpha=[1.5, 2.0], heads=2, dim=-1\n  ": fnn.Entmax((1.5, 2.0), heads=2),
+    "Normmax(\n  alpha=2.0, dim=-1\n  ": fnn.Normmax(),
+    "Budget(k=2, dim=-1)": fnn.Budget(),
+    "SparsemaxLoss(ignore_index=-100, reduction='mean', label_smoothing=0.0)": fnn.SparsemaxLoss(),
+    "EntmaxLoss(\n  alpha=1.5, weight of 3 classes, ": fnn.EntmaxLoss(weight=torch.ones(3)),
+    "FenchelYoungLoss(omega=Shannon(gamma=1.0), ": fnn.FenchelYoungLoss(fenchel.Shannon()),
+    "MultiheadAttention(\n  embed_dim=8, num_heads=2, alpha=1.5\n": fnn.MultiheadAttention(8, 2),
+    "GeneralAttention(\n  query_size=2, key_size=3, map=sparsemax\n": fnn.GeneralAttention(2, 3),
+}
+
+
+@pytest.mark.parametrize("start", REPRS)
+def test_repr_says_the_settings(start):
+    assert repr(REPRS[start]).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fnn.SparsemaxLoss(reduction="average"), "reduction must be known"),
+        (lambda: fnn.Entmax(alpha=(1.5, 1.5), heads=3), "alpha has one value a head"),
+        (lambda: fnn.Entmax(alpha="softmax"), "alpha must be known"),
+        (lambda: fnn.Entmax(alpha=True), "alpha must be above 0"),
+        (lambda: fnn.Entmax("learned", heads=3)(SCORES), "alpha must broadcast"),
+    ],
+)
+def test_a_broken_rule_is_named(make, message):
+    with pytest.raises(fenchel.FenchelError, match=message):
+        make()
