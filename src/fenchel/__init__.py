@@ -1,7 +1,7 @@
 """Sparse, structured and continuous attention for PyTorch: everything is ∇Ω*."""
 
 from fenchel import compat, nn, plot
-from fenchel.attention.functional import attention, attention_weights
+from fenchel.mechanisms.functional import attention, attention_weights
 from fenchel.bibliography import citation
 from fenchel.dispatch import explain, implementation
 from fenchel.errors import FenchelError

@@ -1,7 +1,7 @@
 """Every map, loss and attention of the library as an `nn.Module`."""
 
-from fenchel.attention.multihead import MultiheadAttention
-from fenchel.attention.recurrent import AdditiveAttention, GeneralAttention
+from fenchel.mechanisms.multihead import MultiheadAttention
+from fenchel.mechanisms.recurrent import AdditiveAttention, GeneralAttention
 from fenchel.nn.losses import EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
 from fenchel.nn.maps import Budget, Entmax, Normmax, Softmax, Sparsemax
 

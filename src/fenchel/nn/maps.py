@@ -7,7 +7,7 @@ from typing import final
 
 from torch import Tensor, nn
 
-from fenchel.attention.exponent import Alpha, Exponent, describe
+from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.maps.budget import budget
 from fenchel.maps.entmax import entmax
 from fenchel.maps.normmax import normmax

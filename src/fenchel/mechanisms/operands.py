@@ -11,7 +11,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from fenchel.attention.masks import check_broadcast, check_device
+from fenchel.mechanisms.masks import check_broadcast, check_device
 from fenchel.errors import rule
 
 

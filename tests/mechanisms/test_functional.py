@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 import fenchel
-from fenchel.attention.functional import attention
+from fenchel.mechanisms.functional import attention
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's own use
 BATCH, HEADS, LQ, LK, E, EV = 2, 4, 5, 7, 3, 6

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from fenchel.attention.masks import causal, check_lengths, within
-from fenchel.attention.operands import (
+from fenchel.mechanisms.masks import causal, check_lengths, within
+from fenchel.mechanisms.operands import (
     check_alpha,
     check_mask,
     check_operands,
     check_scale,
     check_window,
 )
-from fenchel.attention.sparse import to_csr
+from fenchel.mechanisms.sparse import to_csr
 from fenchel.kernels.rows import at_least_float32
 from fenchel.maps.entmax import entmax
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import fenchel
-from fenchel.attention.multihead import MultiheadAttention
+from fenchel.mechanisms.multihead import MultiheadAttention
 
 N, L, S, E, H = 3, 4, 5, 8, 2
 CAUSAL = torch.ones(L, S).tril(1) == 0

@@ -8,7 +8,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from fenchel.attention.masks import check_broadcast, check_device, check_lengths, within
+from fenchel.mechanisms.masks import check_broadcast, check_device, check_lengths, within
 from fenchel.errors import rule
 from fenchel.maps.sparsemax import sparsemax
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import fenchel
-from fenchel.attention.recurrent import AdditiveAttention, GeneralAttention
+from fenchel.mechanisms.recurrent import AdditiveAttention, GeneralAttention
 from fenchel.nn import Entmax
 
 B, T, L, Q, K, V = 2, 3, 5, 4, 6, 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fenchel.attention.functional import attention, attention_weights
+from fenchel.mechanisms.functional import attention, attention_weights
 
 
 def draw(*shape: int, dtype=torch.float64):
