@@ -1,7 +1,6 @@
 """Sparse, structured and continuous attention for PyTorch: everything is ∇Ω*."""
 
 from fenchel import compat, nn, plot
-from fenchel.mechanisms.functional import attention, attention_weights
 from fenchel.bibliography import citation
 from fenchel.dispatch import explain, implementation
 from fenchel.errors import FenchelError
@@ -11,6 +10,7 @@ from fenchel.maps.entmax import entmax
 from fenchel.maps.normmax import normmax
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
+from fenchel.mechanisms.functional import attention, attention_weights
 from fenchel.regularizers import Gini, Norm, Shannon, Tsallis
 
 __all__ = [

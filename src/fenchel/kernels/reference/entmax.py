@@ -36,7 +36,7 @@ def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     normalizer = _solve(shifted, eps)
     p = torch.exp(log_exponential(shifted - normalizer, eps))
     if bool((eps > 1).any()):
-        p = torch.where(eps > 1, _refine(shifted, normalizer, eps), p)
+        p = torch.where((eps > 1) & ~p.isnan(), _refine(shifted, normalizer, eps), p)
     return torch.where(peak == float("-inf"), 0.0, p).to(scores.dtype)
 
 

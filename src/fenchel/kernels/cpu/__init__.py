@@ -1,0 +1,1 @@
+"""Compiled kernels for the CPU: the functions of the reference, with the same names and signatures."""

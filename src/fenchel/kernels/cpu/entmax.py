@@ -1,0 +1,71 @@
+"""entmax, row by row, on the CPU: argmax_p <p, x> - Omega_alpha(p) over the simplex.
+
+Forward: p_i = [1 + (alpha-1)(x_i - A)]_+^(1/(alpha-1)) with A such that the row sums to one.
+Backward: with s = p^(2-alpha) on the support, dx = s g - s <s, g>/<s, 1>.
+Work is proportional to the columns, with one visit to each where few can be in the support.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from fenchel.kernels.cpu.columns import LANES, copy, fill
+from fenchel.kernels.cpu.compilation import Kernel, sequential
+from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
+from fenchel.kernels.cpu.entmax_backward import entmax_backward
+from fenchel.kernels.cpu.memory import advance, load
+from fenchel.kernels.cpu.probabilities import write
+from fenchel.kernels.cpu.row import BLOCK, SHORT, edge_of, maxima_of, solve, workspace_size
+from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.threads import launch
+
+__all__ = ["entmax", "entmax_backward", "entmax_backward_alpha"]
+
+
+@sequential
+def _write_row(row, out, columns, largest, offset, rest, alpha, workspace):
+    edge = edge_of(offset, rest, alpha)
+    maxima = maxima_of(workspace)
+    groups = columns // LANES
+    for start in range(0, groups, BLOCK):
+        size = min(BLOCK, groups - start)
+        block, target = advance(row, start * LANES), advance(out, start * LANES)
+        if load(maxima, start // BLOCK) - largest > edge:
+            write(block, target, size, largest, offset, rest, alpha, 1.0)
+        else:
+            fill(target, size * LANES, 0.0)
+
+
+@sequential
+def _forward_row(arguments, row, alpha, columns, workspace):
+    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
+    largest, offset, rest = solve(scores, columns, alpha, workspace)
+    if not math.isfinite(largest):
+        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
+        return
+    if columns <= SHORT:
+        write(scores, out, columns // LANES, largest, offset, rest, alpha, 1.0)
+    else:
+        _write_row(scores, out, columns, largest, offset, rest, alpha, workspace)
+    whole = columns // LANES * LANES
+    if whole < columns:
+        tail = workspace
+        write(tail, tail, 1, largest, offset, rest, alpha, 1.0)
+        copy(tail, advance(out, whole), columns - whole)
+
+
+def _forward(arguments):
+    for_each_row(arguments, _forward_row)
+
+
+_forward_kernel = Kernel(_forward)
+
+
+def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
+    """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
+    out = torch.empty_like(scores)
+    launch(_forward_kernel, scores, alpha, workspace_size(scores.shape[1]), scores, out)
+    return out

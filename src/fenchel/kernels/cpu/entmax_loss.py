@@ -1,0 +1,130 @@
+"""The Fenchel-Young loss of entmax, row by row, on the CPU.
+
+L(x; q) = Omega(q) + Omega*(x) - <q, x>, zero exactly when p = entmax(x) = q, with gradient p - q.
+Nothing of the size of the scores is kept: the gradient is made again from the normaliser A.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from numba import float64
+from torch import Tensor
+
+from fenchel.kernels.cpu.columns import LANES, copy, load_tail
+from fenchel.kernels.cpu.compilation import Kernel, scalar, sequential
+from fenchel.kernels.cpu.entmax_loss_alpha import entmax_loss_alpha
+from fenchel.kernels.cpu.entmax_loss_backward import entmax_loss_backward
+from fenchel.kernels.cpu.entmax_loss_terms import sum_powers, sum_soft_terms, target_term
+from fenchel.kernels.cpu.entries import coefficients
+from fenchel.kernels.cpu.memory import (
+    TENSORS,
+    advance,
+    floats_at,
+    load,
+    rows_at,
+    store,
+)
+from fenchel.kernels.cpu.row import (
+    BLOCK,
+    SHORT,
+    edge_of,
+    maxima_of,
+    solve,
+    workspace_end,
+    workspace_size,
+)
+from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, target_words
+from fenchel.kernels.cpu.threads import launch
+
+__all__ = ["entmax_loss", "entmax_loss_alpha", "entmax_loss_backward"]
+
+SOFT_RUN = 16  # multiples of LANES summed in the row's own precision
+
+
+@scalar
+def _others(scores, columns, label, largest, offset, rest, alpha, workspace, spare):
+    """(sum of p, sum of p^alpha) over all columns but `label`; `spare` holds one block."""
+    mass, power = 0.0, 0.0
+    groups = columns // LANES
+    maxima = maxima_of(workspace)
+    edge = edge_of(offset, rest, alpha)
+    for start in range(0, groups, BLOCK):
+        if columns > SHORT and not load(maxima, start // BLOCK) - largest > edge:
+            continue
+        size, place = min(BLOCK, groups - start), start * LANES
+        block = advance(scores, place)
+        if place <= label < place + size * LANES:
+            copy(block, spare, size * LANES)
+            store(spare, label - place, -math.inf)
+            block = spare
+        p, powers = sum_powers(block, size, largest, offset, rest, alpha)
+        mass += p
+        power += powers
+    has_tail = load_tail(scores, columns, spare, -math.inf)
+    if label >= groups * LANES:
+        store(spare, label - groups * LANES, -math.inf)
+    p, powers = sum_powers(spare, has_tail, largest, offset, rest, alpha)
+    return mass + p, power + powers
+
+
+@scalar
+def _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare):
+    coefficient = coefficients(largest, offset, rest, alpha)
+    total = 0.0
+    groups = columns // LANES
+    for start in range(0, groups, SOFT_RUN):
+        x, q = advance(scores, start * LANES), advance(target, start * LANES)
+        total += sum_soft_terms(x, q, min(SOFT_RUN, groups - start), coefficient)
+    tail_q = advance(spare, LANES)
+    load_tail(target, columns, tail_q, 0.0)
+    has_tail = load_tail(scores, columns, spare, -math.inf)
+    total += sum_soft_terms(spare, tail_q, has_tail, coefficient)
+    return total / alpha
+
+
+@sequential
+def _loss_row(arguments, row, alpha, columns, workspace):
+    scores = matrix_row(arguments, 0, row, columns)
+    losses, normalizers = rows_at(arguments, TENSORS + 4), floats_at(arguments, TENSORS + 5)
+    if is_ignored(arguments, row):
+        store(losses, row, 0.0)
+        store(normalizers, row, -math.inf)
+        return
+    largest, offset, rest = solve(scores, columns, alpha, workspace)
+    spare = advance(workspace, workspace_end(columns))
+    loss = math.inf if largest < 0.0 else math.nan
+    if math.isfinite(largest):
+        if is_soft(arguments):
+            target = matrix_row(arguments, 1, row, columns)
+            loss = _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare)
+        else:
+            label = class_of(arguments, row)
+            delta, power = _others(
+                scores, columns, label, largest, offset, rest, alpha, workspace, spare
+            )
+            u = (load(scores, label) - float64(largest)) - (offset + rest)
+            loss = power / alpha + target_term(u, delta, alpha)
+    store(losses, row, loss)
+    store(normalizers, row, largest + (offset + rest))
+
+
+def _loss_rows(arguments):
+    for_each_row(arguments, _loss_row)
+
+
+_kernel = Kernel(_loss_rows)
+
+
+def entmax_loss(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    """The loss of every row and its normaliser A (float64; -inf for a row that is ignored)."""
+    loss = scores.new_zeros(scores.shape[0])
+    normalizer = scores.new_full((scores.shape[0],), -math.inf, dtype=torch.float64)
+    words = target_words(target, ignore_index)
+    workspace = workspace_size(scores.shape[1]) + BLOCK * LANES
+    launch(_kernel, scores, alpha, workspace, scores, *words, loss, normalizer)
+    return loss, normalizer

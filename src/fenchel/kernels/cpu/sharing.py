@@ -1,0 +1,48 @@
+"""How the threads of a kernel share out its rows, and how a row finds its data."""
+
+from __future__ import annotations
+
+from fenchel.kernels.cpu.compilation import scalar
+from fenchel.kernels.cpu.memory import (
+    ALPHA,
+    ALPHA_STRIDE,
+    CHUNK,
+    COLUMNS,
+    ROWS,
+    ROWS_CLAIMED,
+    TENSORS,
+    THREADS_STARTED,
+    WORKSPACE,
+    WORKSPACE_SIZE,
+    advance,
+    claim,
+    floats_at,
+    integer_at,
+    load,
+    rows_at,
+)
+
+
+@scalar
+def for_each_row(arguments, do_row):
+    """Call `do_row(arguments, row, alpha, columns, workspace)` for the rows this thread claims."""
+    rows, chunk, columns = (
+        integer_at(arguments, ROWS),
+        integer_at(arguments, CHUNK),
+        integer_at(arguments, COLUMNS),
+    )
+    alphas, stride = floats_at(arguments, ALPHA), integer_at(arguments, ALPHA_STRIDE)
+    thread = claim(arguments, THREADS_STARTED, 1)
+    scratch = thread * integer_at(arguments, WORKSPACE_SIZE)
+    workspace = advance(rows_at(arguments, WORKSPACE), scratch)
+    start = claim(arguments, ROWS_CLAIMED, chunk)
+    while start < rows:
+        for row in range(start, min(start + chunk, rows)):
+            do_row(arguments, row, load(alphas, row * stride), columns, workspace)
+        start = claim(arguments, ROWS_CLAIMED, chunk)
+
+
+@scalar
+def matrix_row(arguments, position, row, columns):
+    """A pointer to a row of the matrix that is argument number `position` of the kernel."""
+    return advance(rows_at(arguments, TENSORS + position), row * columns)

@@ -1,0 +1,34 @@
+"""How two results are compared: tolerances follow from the data, never from taste."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.catalogue import ACCURACY
+
+
+def accuracy(dtype: torch.dtype, size: float = 1.0) -> float:
+    """How far an entry up to `size` may be from exact arithmetic: the promise, or one rounding."""
+    return ACCURACY.get(dtype, torch.finfo(dtype).eps) * max(size, 1.0)
+
+
+def assert_within(actual: Tensor, expected: Tensor, tolerance: float) -> None:
+    torch.testing.assert_close(
+        actual.double(), expected.double(), rtol=0, atol=tolerance, equal_nan=True
+    )
+
+
+def ulps_apart(actual: Tensor, expected: Tensor) -> int:
+    """The largest distance of two half-precision results, in units in the last place."""
+    steps = actual.contiguous().view(torch.int16).int() - expected.contiguous().view(torch.int16)
+    return int(steps.abs().max()) if steps.numel() else 0
+
+
+def assert_as_accurate_as(oracle: Tensor, actual: Tensor, exact: Tensor) -> None:
+    """The error is at most twice the oracle's in the same dtype, plus one rounding of the result."""
+    exact = exact.double()
+    error = (actual.double() - exact).abs().max()
+    allowed = 2 * (oracle.double() - exact).abs().max()
+    rounding = torch.finfo(actual.dtype).eps * exact.abs().max()
+    assert error <= allowed + rounding, f"error {error:.3g}, allowed {allowed + rounding:.3g}"

@@ -1,0 +1,36 @@
+"""Settings that every test shares."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+import fenchel  # noqa: F401  (before doctests are collected, which would import its modules anew)
+
+ROOT = Path(__file__).parent.parent
+if str(ROOT) not in sys.path:  # so that `tests.oracle` and `benchmarks` can be imported
+    sys.path.insert(0, str(ROOT))
+
+settings.register_profile(
+    "fenchel",
+    derandomize=True,
+    deadline=None,
+    max_examples=12,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("fenchel")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """torch still scripts functions of its own when they are first used, and warns of it."""
+    config.addinivalue_line("filterwarnings", "ignore:.torch.jit.\\w+. is deprecated")
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed():
+    torch.manual_seed(0)

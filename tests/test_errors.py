@@ -1,0 +1,271 @@
+"""Every broken rule raises `FenchelError`, which says the rule, what was expected and what came."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+import torch
+
+import fenchel
+
+X = torch.tensor([[1.0, 0.5, -1.0], [0.0, 2.0, 1.0]])
+TARGET = torch.tensor([0, 2])
+NAN, INF = math.nan, math.inf
+SIMPLEX_MAPS = [fenchel.softmax, fenchel.sparsemax, fenchel.entmax, fenchel.normmax]
+MAPS = [*SIMPLEX_MAPS, fenchel.budget]
+OMEGAS = [fenchel.Shannon(), fenchel.Gini(), fenchel.Tsallis(1.3), fenchel.Norm(2.0)]
+SCORE_TAKERS = [*MAPS, *(omega.map for omega in OMEGAS), *(omega.max for omega in OMEGAS)]
+LOSSES = [fenchel.sparsemax_loss, fenchel.entmax_loss, *(omega.loss for omega in OMEGAS)]
+
+
+def _name(value: object) -> str:
+    owner = getattr(value, "__self__", None)
+    return f"{owner!r}.{value.__name__}" if owner is not None else value.__name__
+
+
+def broken(message: str):
+    return pytest.raises(fenchel.FenchelError, match=f"^{re.escape(message)}")
+
+
+def test_the_one_exception_is_a_value_error():
+    assert issubclass(fenchel.FenchelError, ValueError)
+
+
+@pytest.mark.parametrize("function", SCORE_TAKERS, ids=_name)
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (
+            torch.tensor([1, 2, 3]),
+            "scores must be real numbers: expected a floating-point dtype,"
+            " got torch.int64 (convert with scores.float())",
+        ),
+        (torch.tensor([True, False]), "scores must be real numbers: expected a floating-point"),
+        (torch.tensor([1j, 2.0, 3.0]), "scores must be real numbers: expected a floating-point"),
+        (torch.tensor(1.0), "scores must have a dimension to normalise: expected ndim ≥ 1, got"),
+        ([1.0, 2.0, 3.0], "scores must be a tensor: expected a torch.Tensor, got list"),
+        (None, "scores must be a tensor: expected a torch.Tensor, got NoneType"),
+    ],
+)
+def test_scores_are_a_real_tensor(function, scores, message):
+    with broken(message):
+        function(scores)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+def test_scores_of_a_loss_are_a_real_tensor(loss):
+    with broken("scores must be real numbers: expected a floating-point dtype, got torch.int64"):
+        loss(torch.tensor([[1, 2, 3]]), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("dim", [2, -3, 100])
+@pytest.mark.parametrize("function", SCORE_TAKERS, ids=_name)
+def test_dim_exists(function, dim):
+    with broken(f"dim must exist: expected a dim in [-2, 1], got {dim}"):
+        function(X, dim=dim)
+
+
+@pytest.mark.parametrize("function", SCORE_TAKERS, ids=_name)
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (
+            torch.ones(4, dtype=torch.bool),
+            "mask must broadcast to the scores: expected a shape that broadcasts to (2, 3),"
+            " got (4,)",
+        ),
+        (torch.ones(2, dtype=torch.bool), "mask must broadcast to the scores: expected a shape"),
+        (torch.ones(1, 2, 3, dtype=torch.bool), "mask must broadcast to the scores: expected"),
+        (
+            torch.ones(2, 3),
+            "mask marks what may be attended: expected a boolean tensor, got torch.float32",
+        ),
+        (
+            [True, False, True],
+            "mask marks what may be attended: expected a boolean tensor, got list",
+        ),
+    ],
+)
+def test_a_mask_is_boolean_and_broadcasts(function, mask, message):
+    with broken(message):
+        function(X, mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("function", "limit"), [(fenchel.entmax, 0), (fenchel.normmax, 1)], ids=["entmax", "normmax"]
+)
+@pytest.mark.parametrize("value", [0, -1.0, -INF, NAN, INF])
+def test_alpha_is_a_finite_number_above_its_limit(function, limit, value):
+    with broken(f"alpha must be above {limit}: expected alpha > {limit}, got {value}"):
+        function(X, value)
+    with broken(f"alpha must be above {limit}: expected above {limit}, got {float(value)}"):
+        function(X, torch.tensor([[1.5], [float(value)]]))
+
+
+@pytest.mark.parametrize("value", [0, -1.0, NAN, INF])
+@pytest.mark.parametrize("loss", [fenchel.entmax_loss], ids=_name)
+def test_alpha_of_a_loss_is_a_finite_number_above_zero(loss, value):
+    with broken(f"alpha must be above 0: expected alpha > 0, got {value}"):
+        loss(X, TARGET, value)
+    with broken(f"alpha must be above 0: expected above 0, got {float(value)}"):
+        loss(X, TARGET, torch.tensor([[1.5], [float(value)]]))
+
+
+def test_alpha_of_normmax_is_above_one():
+    with broken("alpha must be above 1: expected alpha > 1, got 1.0"):
+        fenchel.normmax(X, 1.0)
+    with broken("alpha must be above 1: expected above 1, got 1.0"):
+        fenchel.normmax(X, torch.tensor(1.0))
+
+
+@pytest.mark.parametrize("function", [fenchel.entmax, fenchel.normmax], ids=_name)
+@pytest.mark.parametrize("value", ["1.5", None, True, 1.5j])
+def test_alpha_is_a_number_or_a_tensor(function, value):
+    with broken(f"alpha must be a number or a tensor: expected a real number, got {value!r}"):
+        function(X, value)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3,), (2, 3), (2, 1, 1)])
+@pytest.mark.parametrize("function", [fenchel.entmax, fenchel.normmax, fenchel.budget], ids=_name)
+def test_a_parameter_broadcasts_with_size_one_along_dim(function, shape):
+    with pytest.raises(fenchel.FenchelError) as raised:
+        function(X, torch.full(shape, 1.5))
+    assert "must broadcast to the scores: expected a shape that broadcasts to (2, 1)" in str(
+        raised.value
+    )
+    assert str(raised.value).endswith(f"got {shape}")
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.complex64])
+def test_a_parameter_is_real(dtype):
+    with broken(f"alpha must be real: expected a real dtype, got {dtype}"):
+        fenchel.entmax(X, torch.ones((), dtype=dtype))
+
+
+def test_k_lies_between_zero_and_the_number_of_entries():
+    with broken("k must not exceed the number of entries: expected k ≤ 3, got 4"):
+        fenchel.budget(X, k=4)
+    with broken("k must not exceed the number of entries: expected k ≤ 2, got 3"):
+        fenchel.budget(X, k=3, dim=0)
+    for value in (-1, NAN):
+        with broken("k must be"):
+            fenchel.budget(X, k=value)
+        with broken("k must be"):
+            fenchel.budget(X, k=torch.tensor(float(value)))
+    with broken("k must be a number or a tensor: expected a real number, got 'two'"):
+        fenchel.budget(X, k="two")
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize("class_index", [3, -1, 100])
+def test_a_target_lies_in_range(loss, class_index):
+    with broken(
+        "target must be in [0, 2] or -100: expected in [0, 2] or -100, got " + str(class_index)
+    ):
+        loss(X, torch.tensor([0, class_index]))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (
+            torch.tensor([0, 1, 2]),
+            "a target of class indices must match scores of shape (2, 3):"
+            " expected shape (2,), got (3,)",
+        ),
+        (torch.tensor(0), "a target of class indices must match scores of shape (2, 3): expected"),
+        (
+            torch.full((2, 2), 0.5),
+            "a target of probabilities must match scores of shape (2, 3):"
+            " expected shape (2, 3), got (2, 2)",
+        ),
+        (torch.tensor([0.0, 1.0]), "a target of probabilities must match scores of shape (2, 3)"),
+        (
+            torch.tensor([[0.5, 0.5, 0.0], [0.5, 0.25, 0.0]]),
+            "target probabilities must sum to one: expected rows with sum 1, got 0.75",
+        ),
+        (
+            torch.tensor([[1.5, -0.5, 0.0], [0.5, 0.5, 0.0]]),
+            "target must be probabilities, none negative: expected",
+        ),
+        (torch.full((2, 3), NAN), "target must be probabilities, none negative: expected"),
+        (torch.tensor([True, False]), "target must hold class indices or probabilities: expected"),
+        ([0, 1], "target must be a tensor: expected a torch.Tensor, got list"),
+        (
+            torch.full((2, 3), 1 / 3, requires_grad=True),
+            "target is a constant: expected target.detach(), got requires_grad=True",
+        ),
+    ],
+)
+def test_a_target_holds_classes_or_probabilities_of_the_right_shape(loss, target, message):
+    with broken(message):
+        loss(X, target)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize("reduction", ["average", "", None, "MEAN"])
+def test_a_reduction_is_known(loss, reduction):
+    with broken(
+        f"reduction must be known: expected one of ('mean', 'sum', 'none'), got {reduction!r}"
+    ):
+        loss(X, TARGET, reduction=reduction)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN])
+def test_label_smoothing_is_a_share(loss, smoothing):
+    with broken(f"label_smoothing is a share: expected a number in [0, 1], got {smoothing}"):
+        loss(X, TARGET, label_smoothing=smoothing)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+def test_weight_has_one_value_a_class(loss):
+    with broken("weight has one value a class: expected shape (3,), got (2,)"):
+        loss(X, TARGET, weight=torch.ones(2))
+
+
+@pytest.mark.parametrize("kind", [fenchel.Shannon, fenchel.Gini, fenchel.Tsallis, fenchel.Norm])
+@pytest.mark.parametrize("gamma", [0.0, -1.0, NAN, INF])
+def test_gamma_is_a_temperature(kind, gamma):
+    with broken(f"gamma must be above 0: expected gamma > 0, got {gamma}"):
+        kind(gamma=gamma)
+
+
+def test_alpha_of_a_regularizer_is_checked_when_it_is_made():
+    with broken("alpha must be above 0: expected alpha > 0, got -1.0"):
+        fenchel.Tsallis(-1.0)
+    with broken("alpha must be above 1: expected alpha > 1, got 1.0"):
+        fenchel.Norm(1.0)
+
+
+def test_an_implementation_is_known():
+    with (
+        broken("implementation must be known: expected one of ('reference', 'cpu'), got quick"),
+        fenchel.implementation("quick"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("loss", [fenchel.sparsemax_loss, fenchel.Norm().loss], ids=_name)
+def test_a_refused_call_changes_nothing(loss):
+    x, target = X.clone().requires_grad_(), torch.tensor([0, 7])
+    with pytest.raises(fenchel.FenchelError):
+        loss(x, target)
+    assert torch.equal(x, X)
+    assert target.tolist() == [0, 7]
+    loss(x, TARGET).backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("function", [fenchel.entmax, fenchel.normmax], ids=_name)
+def test_a_wrong_alpha_is_refused_in_every_transform(function):
+    wrong = torch.tensor([[1.5], [-1.0]])
+    with pytest.raises(fenchel.FenchelError):
+        torch.func.vmap(function)(X, wrong)
+    with pytest.raises(fenchel.FenchelError):
+        torch.func.jvp(lambda x: function(x, wrong), (X,), (X,))
+    with pytest.raises(fenchel.FenchelError):
+        torch.compile(function, fullgraph=True, backend="aot_eager")(X, wrong)

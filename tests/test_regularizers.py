@@ -1,0 +1,183 @@
+"""Ω, Ω*, ∇Ω* and the loss are four sides of one function."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import grad, hessian, jacrev
+
+import fenchel
+from tests.accuracy import assert_within, ulps_apart
+from tests.catalogue import tensor
+
+MAPS = [
+    (fenchel.Shannon, {}, fenchel.softmax, {}),
+    (fenchel.Gini, {}, fenchel.sparsemax, {}),
+    (fenchel.Tsallis, {"alpha": 0.5}, fenchel.entmax, {"alpha": 0.5}),
+    (fenchel.Tsallis, {"alpha": 1.0}, fenchel.softmax, {}),
+    (fenchel.Tsallis, {"alpha": 1.5}, fenchel.entmax, {"alpha": 1.5}),
+    (fenchel.Tsallis, {"alpha": 4.0}, fenchel.entmax, {"alpha": 4.0}),
+    (fenchel.Tsallis, {"alpha": tensor(1.3)}, fenchel.entmax, {"alpha": 1.3}),
+    (fenchel.Norm, {"alpha": 1.5}, fenchel.normmax, {"alpha": 1.5}),
+    (fenchel.Norm, {"alpha": 3.0}, fenchel.normmax, {"alpha": 3.0}),
+]
+KINDS = pytest.mark.parametrize(
+    ("kind", "options", "function", "arguments"),
+    [pytest.param(*case, id=repr(case[0](**case[1]))) for case in MAPS],
+)
+GAMMAS = pytest.mark.parametrize("gamma", [0.3, 1.0, 5.0])
+
+
+def scores(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def points(*shape: int) -> Tensor:
+    """Points of the simplex, some of them on its faces."""
+    return fenchel.sparsemax(2 * scores(*shape))
+
+
+@GAMMAS
+@KINDS
+def test_the_map_is_the_function_at_the_temperature(kind, options, function, arguments, gamma):
+    x = scores(3, 4, 5)
+    omega = kind(**options, gamma=gamma)
+    mask = torch.rand(3, 4, 5) < 0.7
+    expected = function(x / gamma, **arguments, dim=1, mask=mask)
+    assert_within(omega.map(x, dim=1, mask=mask), expected, 1e-12)
+
+
+@GAMMAS
+@KINDS
+def test_the_gradient_of_the_conjugate_is_the_map(kind, options, function, arguments, gamma):
+    x = scores(4, 5)
+    omega = kind(**options, gamma=gamma)
+    assert_within(grad(lambda row: omega.max(row).sum())(x), omega.map(x), 1e-12)
+    shifted = x.clone().requires_grad_()
+    omega.max(shifted).sum().backward()
+    assert_within(shifted.grad, omega.map(x), 1e-12)
+
+
+@GAMMAS
+@KINDS
+def test_the_conjugate_is_the_maximum(kind, options, function, arguments, gamma):
+    """Attained by the map, and by nothing else on the simplex exceeded."""
+    x = scores(4, 1, 5)
+    omega = kind(**options, gamma=gamma)
+    p = omega.map(x)
+    attained = (p * x).sum(-1) - omega.value(p)
+    assert_within(omega.max(x), attained, 1e-10)
+    others = points(200, 5)
+    assert ((others * x).sum(-1) - omega.value(others) <= omega.max(x) + 1e-12).all()
+
+
+@KINDS
+def test_the_temperature_scales(kind, options, function, arguments):
+    x, p = scores(4, 5), points(4, 5)
+    omega, warm = kind(**options), kind(**options, gamma=2.5)
+    assert_within(warm.value(p), 2.5 * omega.value(p), 1e-12)
+    assert_within(warm.max(x), 2.5 * omega.max(x / 2.5), 1e-12)
+    assert_within(warm.map(x), omega.map(x / 2.5), 1e-12)
+
+
+@GAMMAS
+@KINDS
+def test_the_value_is_convex(kind, options, function, arguments, gamma):
+    omega = kind(**options, gamma=gamma)
+    p, q = points(100, 5), points(100, 5)
+    middle = omega.value((p + q) / 2)
+    assert (middle <= (omega.value(p) + omega.value(q)) / 2 + 1e-12).all()
+
+
+@KINDS
+def test_values_at_the_vertices_and_in_the_middle(kind, options, function, arguments):
+    omega = kind(**options, gamma=2.0)
+    at_a_vertex = 2.0 if kind is fenchel.Norm else 0.0
+    vertices = torch.eye(4, dtype=torch.float64)
+    assert_within(omega.value(vertices), torch.full((4,), at_a_vertex), 1e-12)
+    alpha = float(options.get("alpha", 1.0 if kind is fenchel.Shannon else 2.0))
+    if kind is fenchel.Norm:
+        expected = 4 ** (1 / alpha - 1)
+    elif alpha == 1:
+        expected = -math.log(4)
+    else:
+        expected = (4 ** (1 - alpha) - 1) / (alpha * (alpha - 1))
+    assert_within(omega.value(torch.full((4,), 0.25)), torch.tensor(2 * expected), 1e-6)
+
+
+def test_the_named_entropies():
+    p, x = points(4, 5), scores(4, 5)
+    assert_within(fenchel.Shannon().value(p), -torch.special.entr(p).sum(-1), 1e-12)
+    assert_within(fenchel.Gini().value(p), (p.square().sum(-1) - 1) / 2, 1e-12)
+    assert_within(fenchel.Norm(3.0).value(p), p.norm(3, dim=-1), 1e-12)
+    assert_within(fenchel.Shannon().max(x), x.logsumexp(-1), 1e-12)
+    projected = fenchel.sparsemax(x)
+    moreau = (projected * x).sum(-1) - (projected.square().sum(-1) - 1) / 2
+    assert_within(fenchel.Gini().max(x), moreau, 1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1 - 1e-6, 1 - 1e-12, 1.0, 1 + 1e-12, 1 + 1e-6])
+def test_tsallis_is_smooth_through_shannon(alpha):
+    p, x = points(4, 5), scores(4, 5)
+    distance = 10 * abs(alpha - 1) + 1e-12
+    assert_within(fenchel.Tsallis(alpha).value(p), fenchel.Shannon().value(p), distance)
+    assert_within(fenchel.Tsallis(alpha).max(x), fenchel.Shannon().max(x), distance)
+
+
+@KINDS
+def test_derivatives_of_the_conjugate_in_every_mode(kind, options, function, arguments):
+    omega, x = kind(**options), (0.1 * scores(2, 4)).requires_grad_()
+    gradcheck(omega.max, x, check_forward_ad=True, check_batched_grad=True)
+    gradgradcheck(omega.max, x, check_fwd_over_rev=True)
+    row = x.detach()[0]
+    torch.testing.assert_close(hessian(omega.max)(row), jacrev(omega.map)(row))
+
+
+@pytest.mark.parametrize("kind", [fenchel.Tsallis, fenchel.Norm])
+def test_the_conjugate_and_the_value_are_differentiable_in_alpha(kind):
+    x = (0.1 * scores(3, 4)).requires_grad_()
+    alpha = torch.tensor([[1.2], [1.5], [2.0]], dtype=torch.float64, requires_grad=True)
+    gradcheck(lambda s, a: kind(a).max(s), (x, alpha), check_forward_ad=True)
+    gradgradcheck(lambda s, a: kind(a).max(s), (x, alpha))
+    p = fenchel.softmax(x.detach())
+    gradcheck(lambda a: kind(a).value(p), alpha)
+
+
+@GAMMAS
+@KINDS
+def test_minus_infinity_and_masks_in_the_conjugate(kind, options, function, arguments, gamma):
+    omega, x = kind(**options, gamma=gamma), scores(3, 5).requires_grad_()
+    mask = torch.tensor([[True] * 5, [False] * 5, [True, False, True, False, True]])
+    values = omega.max(x, mask=mask)
+    assert values[1] == -math.inf
+    assert_within(values[2], omega.max(x[2, [0, 2, 4]]), 1e-12)
+    assert torch.equal(values, omega.max(x.masked_fill(~mask, -math.inf)))
+    (slope,) = torch.autograd.grad(values.sum(), x)
+    assert slope[1].count_nonzero() == 0
+    assert slope[~mask].count_nonzero() == 0
+    assert slope.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@GAMMAS
+@KINDS
+def test_half_precision_rounds_once(kind, options, function, arguments, gamma, dtype):
+    omega, x = kind(**options, gamma=gamma), scores(20, 5).to(dtype)
+    assert ulps_apart(omega.map(x), omega.map(x.double()).to(dtype)) <= 1
+    exact = omega.max(x.double()).to(dtype)
+    assert omega.max(x).dtype == dtype
+    torch.testing.assert_close(omega.max(x), exact, rtol=torch.finfo(dtype).eps, atol=1e-6)
+    p = points(20, 5).to(dtype)
+    exact = omega.value(p.double()).to(dtype)
+    torch.testing.assert_close(omega.value(p), exact, rtol=torch.finfo(dtype).eps, atol=1e-6)
+
+
+def test_a_regularizer_says_what_it_is():
+    assert repr(fenchel.Tsallis(1.5, gamma=2.0)) == "Tsallis(alpha=1.5, gamma=2.0)"
+    assert repr(fenchel.Norm(3.0)) == "Norm(alpha=3.0, gamma=1.0)"
+    assert repr(fenchel.Gini()) == "Gini(gamma=1.0)"
+    assert repr(fenchel.Shannon(0.5)) == "Shannon(gamma=0.5)"

@@ -1,0 +1,253 @@
+"""Everything PyTorch can do to a function can be done to the maps and losses, compiled or not."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
+
+import fenchel
+from tests.catalogue import MAPS, Map, on_every_implementation, tensor
+
+IMPLEMENTATIONS = ("reference", "cpu")
+FEW = [
+    Map(fenchel.sparsemax),
+    Map(fenchel.entmax, {"alpha": 1.3}),
+    Map(fenchel.entmax, {"alpha": tensor(1.5)}),
+    Map(fenchel.normmax, {"alpha": 2.0}, ("reference",)),
+    Map(fenchel.budget, {"k": 2}, ("reference",), total=2.0),
+]
+
+
+@pytest.fixture(params=IMPLEMENTATIONS)
+def implementation(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    torch.compiler.reset()
+
+
+def scores(*shape: int) -> Tensor:
+    return 0.5 * torch.randn(*shape, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("each", "implementation"), on_every_implementation())
+def test_vmap_over_any_dimension_is_a_loop(each: Map, implementation):
+    x = scores(3, 4, 5)
+    with fenchel.implementation(implementation):
+        for batch in range(3):
+            for dim in (0, 1, -1):
+                loop = [each(part, dim=dim) for part in x.unbind(batch)]
+                together = vmap(lambda part, dim=dim: each(part, dim=dim), in_dims=batch)(x)
+                torch.testing.assert_close(together, torch.stack(loop))
+
+
+@pytest.mark.parametrize("in_dims", [(0, None, None), (None, 0, None), (None, None, 0), (1, 0, 2)])
+@pytest.mark.parametrize("function", [fenchel.entmax, fenchel.normmax, fenchel.budget])
+def test_vmap_over_every_argument_is_a_loop(function, in_dims, implementation):
+    if function is not fenchel.entmax and implementation == "cpu":
+        pytest.skip("there is no Numba kernel for this map")
+    batched = (scores(4, 3, 6), 1.1 + torch.rand(3, 4, 1).double(), torch.rand(4, 6, 3) < 0.8)
+    alone = (scores(4, 6), 1.1 + torch.rand(4, 1).double(), torch.rand(4, 6) < 0.8)
+    places = (1, 0, 2)
+    arguments = tuple(
+        alone[i] if dim is None else batched[i].movedim(places[i], dim)
+        for i, dim in enumerate(in_dims)
+    )
+
+    def call(x: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        return function(x, value, mask=mask)
+
+    def sensitivity(x: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+        return grad(lambda v: call(x, v, mask).square().sum())(value)
+
+    with fenchel.implementation(implementation):
+        for mapped in (call, sensitivity):
+            together = vmap(mapped, in_dims=in_dims)(*arguments)
+            for i in range(3):
+                part = [
+                    a if dim is None else a.select(dim, i)
+                    for a, dim in zip(arguments, in_dims, strict=True)
+                ]
+                torch.testing.assert_close(together[i], mapped(*part))
+
+
+def test_nested_vmap_is_a_nested_loop(implementation):
+    x, alpha = scores(2, 3, 5), torch.tensor([1.0, 1.5, 2.0], dtype=torch.float64)
+    with fenchel.implementation(implementation):
+        inner = vmap(fenchel.entmax, in_dims=(0, 0))
+        together = vmap(inner, in_dims=(0, None))(x, alpha)
+        torch.testing.assert_close(together, fenchel.entmax(x, alpha[:, None]))
+
+
+def test_gradients_of_every_sample_of_a_model(implementation):
+    model = nn.Linear(4, 6).double()
+    weights = dict(model.named_parameters())
+    inputs, targets = scores(5, 4), torch.arange(5)
+
+    def loss(parameters: dict, x: Tensor, target: Tensor) -> Tensor:
+        return fenchel.entmax_loss(functional_call(model, parameters, x), target, alpha=1.5)
+
+    with fenchel.implementation(implementation):
+        together = vmap(grad(loss), in_dims=(None, 0, 0))(weights, inputs, targets)
+        for i in range(5):
+            alone = grad(loss)(weights, inputs[i], targets[i])
+            torch.testing.assert_close(together["weight"][i], alone["weight"])
+
+
+TRANSFORMS = {
+    "forward": lambda f: f,
+    "vmap": vmap,
+    "grad": lambda f: grad(lambda x: f(x).square().sum()),
+    "jvp": lambda f: lambda x: jvp(f, (x,), (x,)),
+    "jacrev": jacrev,
+    "jacfwd": jacfwd,
+    "hessian": lambda f: hessian(lambda x: f(x).square().sum()),
+    "reverse over reverse": lambda f: jacrev(jacrev(lambda x: f(x).square().sum())),
+    "per-sample gradient": lambda f: vmap(grad(lambda x: f(x).square().sum())),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize(("each", "implementation"), on_every_implementation(FEW))
+def test_a_compiled_transform_is_the_transform(each: Map, implementation, transform):
+    transformed = TRANSFORMS[transform](lambda x: each(x))
+    x = scores(2, 5)
+    with fenchel.implementation(implementation):
+        expected = transformed(x)
+        actual = torch.compile(transformed, fullgraph=True, backend="aot_eager")(x)
+    torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_compiled_training_step_is_the_step(implementation, dynamic):
+    torch.manual_seed(3)
+    model = nn.Linear(4, 6).double()
+    alpha = nn.Parameter(tensor(1.4))
+
+    def step(x: Tensor, target: Tensor) -> Tensor:
+        hidden = model(x)
+        attended = fenchel.entmax(hidden, alpha, mask=hidden > -2)
+        return fenchel.entmax_loss(hidden + attended, target, alpha) + attended.square().sum()
+
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    parameters = (*model.parameters(), alpha)
+    with fenchel.implementation(implementation):
+        for rows in (3, 5):
+            x, target = scores(rows, 4), torch.arange(rows)
+            expected = torch.autograd.grad(step(x, target), parameters)
+            actual = torch.autograd.grad(compiled(x, target), parameters)
+            torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.slow
+def test_a_training_step_through_inductor_is_the_step():
+    model, alpha = nn.Linear(4, 6), nn.Parameter(torch.tensor(1.4))
+
+    def step(x: Tensor, target: Tensor) -> Tensor:
+        hidden = model(x)
+        attended = fenchel.sparsemax(hidden) + fenchel.entmax(hidden, alpha)
+        return fenchel.entmax_loss(hidden + attended, target)
+
+    x, target = torch.randn(5, 4), torch.arange(5)
+    parameters = (*model.parameters(), alpha)
+    expected = torch.autograd.grad(step(x, target), parameters)
+    compiled = torch.compile(step, fullgraph=True)
+    torch.testing.assert_close(torch.autograd.grad(compiled(x, target), parameters), expected)
+
+
+class Attention(nn.Module):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        p = fenchel.entmax(x, 1.5, mask=mask) + fenchel.sparsemax(x, dim=1)
+        return p + fenchel.normmax(x) + fenchel.budget(x, k=2) + fenchel.Shannon().max(x)[..., None]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_an_exported_program_is_the_program(dynamic):
+    inputs = (torch.randn(3, 4, 5), torch.rand(3, 4, 5) < 0.8)
+    batch = torch.export.Dim("batch")
+    shapes = ({0: batch}, {0: batch}) if dynamic else None
+    program = torch.export.export(Attention(), inputs, dynamic_shapes=shapes, strict=True)
+    torch.testing.assert_close(program.module()(*inputs), Attention()(*inputs))
+    if dynamic:
+        others = (torch.randn(7, 4, 5), torch.rand(7, 4, 5) < 0.8)
+        torch.testing.assert_close(program.module()(*others), Attention()(*others))
+
+
+@pytest.mark.parametrize("each", MAPS, ids=str)
+def test_autocast_computes_in_float32_and_meta_tensors_know_their_shape(each: Map):
+    x = torch.randn(3, 6).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        p = each(x)
+    assert p.dtype == torch.float32
+    torch.testing.assert_close(p, each(x.float()))
+    assert each(torch.empty(3, 6, dtype=torch.float16, device="meta")).shape == (3, 6)
+
+
+def test_autocast_covers_the_losses():
+    x, target = torch.randn(3, 6).bfloat16(), torch.tensor([0, 1, 2])
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = fenchel.entmax_loss(x, target)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, fenchel.entmax_loss(x.float(), target))
+
+
+def test_a_map_does_not_keep_the_scores_alive(implementation):
+    weights = torch.randn(1000, requires_grad=True)
+    with fenchel.implementation(implementation):
+        x = weights * 2
+        alive = weakref.ref(x)
+        p = fenchel.entmax(x, alpha=1.5)
+        del x
+        assert alive() is None
+        p.square().sum().backward()
+    assert weights.grad.isfinite().all()
+
+
+def operator_calls():
+    """One call of every overload of `torch.ops.fenchel`."""
+    x, p = scores(3, 5).requires_grad_(), fenchel.softmax(scores(3, 5))
+    mask, grad_p = torch.rand(3, 5) < 0.9, scores(3, 5)
+    target, normalizer = torch.tensor([0, 2, -100]), torch.zeros(3, dtype=torch.float64)
+    for name, value in (("entmax", 1.3), ("normmax", 1.6), ("budget", 1.5)):
+        parameter = tensor(value).expand(3, 1).clone()
+        second = "k" if name == "budget" else "alpha"
+        for number in (value, parameter):
+            overload = "tensor" if isinstance(number, Tensor) else "default"
+            yield name, overload, (x, number, mask, -1)
+            yield name + "_backward", overload, (grad_p, p, number, -1)
+            if name != "budget":
+                yield name + "_value", overload, (x, number, mask, -1)
+        yield f"{name}_backward_{second}", "default", (grad_p, p, parameter, -1)
+    for alpha in (1.3, tensor(1.3).expand(3, 1).clone()):
+        overload = "tensor" if isinstance(alpha, Tensor) else "default"
+        yield "entmax_loss", overload, (x, target, alpha, -100)
+        backward = (scores(3), x.detach(), target, alpha, normalizer, -100)
+        yield "entmax_loss_backward", overload, backward
+    yield "entmax_loss_alpha", "default", (x.detach(), target, alpha, normalizer, -100)
+    yield "target_probabilities", "default", (target, 5, -100)
+
+
+def test_every_operator_is_called_below():
+    called = {(name, overload) for name, overload, _ in operator_calls()}
+    defined = {
+        (schema.name.removeprefix("fenchel::"), schema.overload_name or "default")
+        for schema in torch._C._jit_get_all_schemas()
+        if schema.name.startswith("fenchel::")
+    }
+    assert called == defined
+
+
+@pytest.mark.parametrize("number", range(len(list(operator_calls()))))
+def test_opcheck(number, implementation):
+    name, overload, arguments = list(operator_calls())[number]
+    operator = getattr(getattr(torch.ops.fenchel, name), overload)
+    if implementation == "cpu" and name.startswith(("normmax", "budget")):
+        pytest.skip("there is no Numba kernel for this operator")
+    with fenchel.implementation(implementation):
+        torch.library.opcheck(operator, arguments)
