@@ -105,13 +105,25 @@ def _solve(shifted: Tensor, eps: Tensor) -> Tensor:
 
 
 def _refine(shifted: Tensor, normalizer: Tensor, eps: Tensor) -> Tensor:
-    """p = (t − εδ)_+^{1/ε}, t = 1 + ε(x − A), with δ the part of the normaliser that A cannot hold."""
+    """p = (ε (x − θ − δ))_+^{1/ε}, δ being what the threshold θ = A − 1/ε cannot hold.
+
+    A score within rounding of θ takes its place, so that x − θ is exactly zero there, and that
+    entry's probability w becomes the unknown: δ = −w^ε/ε, in which the sum is almost linear.
+    """
     eps = eps.clamp(min=1)
-    t = 1 + eps * (shifted - normalizer)
+    threshold = normalizer - 1 / eps
+    reach = 16 * torch.finfo(shifted.dtype).eps * (1 + normalizer.abs())
+    gap, nearest = (shifted - threshold).abs().min(-1, keepdim=True)
+    threshold = torch.where(gap <= reach, shifted.gather(-1, nearest), threshold)
 
-    def evaluate(delta: Tensor) -> tuple[Tensor, Tensor]:
-        p = support_power(t - eps * delta, 1 / eps)
-        return p.sum(-1, keepdim=True) - 1, -support_power(p, 1 - eps).sum(-1, keepdim=True)
+    def probabilities(w: Tensor) -> Tensor:
+        delta = -w.sign() * w.abs() ** eps / eps
+        return support_power(eps * ((shifted - threshold) - delta), 1 / eps)
 
-    reach = 64 * torch.finfo(t.dtype).eps * (1 + normalizer.abs())
-    return support_power(t - eps * solve_decreasing(evaluate, -reach, reach), 1 / eps)
+    def evaluate(minus_w: Tensor) -> tuple[Tensor, Tensor]:
+        p = probabilities(-minus_w)
+        slopes = support_power(p, 1 - eps).sum(-1, keepdim=True) * minus_w.abs() ** (eps - 1)
+        return p.sum(-1, keepdim=True) - 1, -slopes
+
+    bound = (2 * eps * reach) ** (1 / eps)
+    return probabilities(-solve_decreasing(evaluate, -bound, bound, start=torch.zeros_like(bound)))

@@ -9,17 +9,22 @@ from torch import Tensor
 
 
 def solve_decreasing(
-    evaluate: Callable[[Tensor], tuple[Tensor, Tensor]], lower: Tensor, upper: Tensor
+    evaluate: Callable[[Tensor], tuple[Tensor, Tensor]],
+    lower: Tensor,
+    upper: Tensor,
+    start: Tensor | None = None,
 ) -> Tensor:
     """The root of a decreasing function in [lower, upper], for many rows at once.
 
-    `evaluate(t)` returns the value and the slope. Newton starts at `lower`; for a convex function it
-    never overshoots. A step that leaves the bracket, or that did not halve the value, is replaced
-    by a bisection, so every row ends: at a value that is rounding, at a step too small to move, or
-    with a bracket that holds no further number. A row that evaluates to NaN ends at once.
+    `evaluate(t)` returns the value and the slope. Newton starts at `lower`, from where it never
+    overshoots if the function is convex, or at `start`. A step that leaves the bracket, or that did
+    not halve the value, is replaced by a bisection, so every row ends: at a value that is rounding,
+    at a step too small to move, or with a bracket that holds no further number. A row that
+    evaluates to NaN ends at once.
     """
     rounding = 4 * torch.finfo(lower.dtype).eps
-    point, previous = lower, torch.full_like(lower, float("inf"))
+    point = lower if start is None else start
+    previous = torch.full_like(lower, float("inf"))
     active = torch.ones_like(lower, dtype=torch.bool)
     while bool(active.any()):
         value, slope = evaluate(point)
