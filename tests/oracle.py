@@ -13,22 +13,27 @@ import mpmath
 from mpmath import mpf
 
 DIGITS = 60
-HALVINGS = 205  # 2^-205 is below 1e-61
 STEP = mpf("1e-15")
 
 Row = tuple[float, ...]
 
 
+def _digits(function: Callable, args: tuple) -> int:
+    """p = t^{1/(α−1)} needs the digits of t, which are α − 1 times as many."""
+    steep = function.__name__ in ("entmax", "normmax") and args[-1] > 4
+    return int(DIGITS * (args[-1] - 1)) if steep else DIGITS
+
+
 def _at_full_precision(function):
     def precise(*args):
-        with mpmath.workdps(DIGITS):
+        with mpmath.workdps(_digits(function, args)):
             return function(*args)
 
     return lru_cache(maxsize=None)(precise)
 
 
 def _root(decreasing: Callable[[mpf], mpf], low: mpf, high: mpf) -> mpf:
-    for _ in range(HALVINGS):
+    for _ in range(int(3.5 * mpmath.mp.dps)):  # 2^-3.5 is below 0.1: one digit and a bit
         middle = (low + high) / 2
         if decreasing(middle) >= 0:
             low = middle

@@ -55,6 +55,10 @@ def check_parameter(
         rows = list(scores.shape)
         rows[dim] = 1
         return _broadcast_rank(value, scores, tuple(rows), name)
+    return check_number(value, name=name, above=above)
+
+
+def check_number(value: float, *, name: str, above: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise rule(
             f"{name} must be a number or a tensor", expected="a real number", got=repr(value)

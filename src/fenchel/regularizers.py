@@ -6,20 +6,20 @@ and Ω(q) + Ω*(x) − ⟨q, x⟩ is `loss`. A temperature γ multiplies Ω.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_parameter
-from fenchel.errors import rule
+from fenchel.checks import check_number, check_parameter, check_scores
 from fenchel.kernels.reference.deformed import tsallis, tsallis_derivative
-from fenchel.kernels.reference.entmax_loss import counted, dense_target
+from fenchel.kernels.reference.entmax_loss import counted
 from fenchel.kernels.reference.normmax import norm, norm_derivative
+from fenchel.kernels.rows import at_least_float32
 from fenchel.losses.functional import fenchel_young_loss
 from fenchel.losses.operator import entmax_row_loss
+from fenchel.losses.target import probabilities
 from fenchel.maps.entmax import ENTMAX
 from fenchel.maps.normmax import NORMMAX
 from fenchel.maps.value import ValueOperator
@@ -32,21 +32,21 @@ class Regularizer(ABC):
     """A strictly convex Ω on the simplex; subclasses say what γ = 1 means, γ is handled here."""
 
     def __init__(self, gamma: float = 1.0) -> None:
-        if not 0 < gamma < math.inf:
-            raise rule("gamma is a temperature", expected="a number above 0", got=gamma)
-        self.gamma = gamma
+        self.gamma = check_number(gamma, name="gamma", above=0)
 
     def value(self, p: Tensor, dim: int = -1) -> Tensor:
         """Ω(p), along `dim`."""
-        return self.gamma * self._value(p, dim)
+        return (self.gamma * self._value(at_least_float32(p), dim)).to(p.dtype)
 
     def max(self, scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
         """Ω*(x) = max_p ⟨p, x⟩ − Ω(p), the smoothed maximum; −inf for a row with nothing left."""
-        return self.gamma * self._max(scores / self.gamma, dim, mask)
+        check_scores(scores)
+        return (self.gamma * self._max(self._cooled(scores), dim, mask)).to(scores.dtype)
 
     def map(self, scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
         """∇Ω*(x), the probabilities that attain the maximum."""
-        return self._map(scores / self.gamma, dim, mask)
+        check_scores(scores)
+        return self._map(self._cooled(scores), dim, mask).to(scores.dtype)
 
     def loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor:
         """The Fenchel–Young loss; options are those of `fenchel.fenchel_young_loss`."""
@@ -54,7 +54,12 @@ class Regularizer(ABC):
 
     def row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
         """The loss along the last dimension, one a row, not reduced."""
-        return self.gamma * self._row_loss(scores / self.gamma, target, ignore_index)
+        loss = self._row_loss(self._cooled(scores), target, ignore_index)
+        return (self.gamma * loss).to(scores.dtype)
+
+    def _cooled(self, scores: Tensor) -> Tensor:
+        """x/γ, in float32 at least: half precision is rounded once, at the end."""
+        return at_least_float32(scores) / self.gamma
 
     @abstractmethod
     def _value(self, p: Tensor, dim: int) -> Tensor: ...
@@ -66,9 +71,10 @@ class Regularizer(ABC):
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor: ...
 
     def _row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-        q = dense_target(target, scores, ignore_index)
+        q = probabilities(target, scores, ignore_index)
         attained = torch.where(q > 0, q * scores, 0.0).sum(-1)
         loss = self._value(q, -1) + self._max(scores, -1, None) - attained
+        loss = torch.where(scores.isneginf().all(-1), torch.inf, loss)
         return torch.where(counted(target, ignore_index), loss, 0.0)
 
 
@@ -77,6 +83,8 @@ class _Entropy(Regularizer):
 
     def __init__(self, alpha: float | Tensor, gamma: float) -> None:
         super().__init__(gamma)
+        if not isinstance(alpha, Tensor):
+            check_number(alpha, name="alpha", above=0)
         self._alpha = alpha
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
@@ -157,6 +165,8 @@ class Norm(Regularizer):
 
     def __init__(self, alpha: float | Tensor = 2.0, gamma: float = 1.0) -> None:
         super().__init__(gamma)
+        if not isinstance(alpha, Tensor):
+            check_number(alpha, name="alpha", above=1)
         self.alpha = alpha
 
     def __repr__(self) -> str:

@@ -59,9 +59,22 @@ def test_at_the_edge_of_the_support_entmax_is_still_exact(alpha, implementation)
         assert_within(fenchel.entmax(x, alpha), digits(oracle.entmax, x, alpha), 1e-10)
 
 
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("size", [10.0**-n for n in range(2, 9)])
+@pytest.mark.parametrize("alpha", [2.1, 2.5, 3.0, 4.0, 10.0])
+def test_above_alpha_two_a_tiny_probability_is_still_exact(alpha, size, implementation):
+    """There p rises so steeply with x that one unit in the last place of x moves p by far more."""
+    eps = alpha - 1
+    x = torch.tensor([0.0, (size**eps - (1 - size) ** eps) / eps], dtype=torch.float64)
+    expected = digits(oracle.entmax, x, alpha)
+    assert math.isclose(expected.sum().item(), 1, rel_tol=1e-15)
+    with fenchel.implementation(implementation):
+        assert_within(fenchel.entmax(x, alpha), expected, 1e-10)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("alpha", [1.05, 1.5, 2.0, 3.0, 20.0])
+@pytest.mark.parametrize("alpha", [1.05, 1.5, 2.0, 3.0, 6.0])
 def test_normmax_is_within_its_promise_of_50_digits(alpha, scale, dtype):
     x = row(scale)
     expected = digits(oracle.normmax, x, alpha)

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from fenchel import dispatch
 from fenchel.checks import check_values
-from fenchel.errors import rule
 from fenchel.kernels.operators import below_autograd, define, differentiate, forward_mode
 from fenchel.kernels.reference.entmax_loss import counted, dense_target, loss_slope_alpha
 from fenchel.kernels.rows import align_batch, at_least_float32, parameter_to_rows, to_rows
+from fenchel.losses.target import check_target_values
 from fenchel.maps.entmax import ENTMAX
 
 
@@ -36,8 +36,9 @@ def _run(
         return _fake(scores, target, alpha, ignore_index)
     if not scores.is_cuda:  # looking would stop a GPU
         if isinstance(alpha, Tensor):
-            check_values(alpha, alpha > 0, name="alpha", expected="above 0")
-        _check_target_values(scores, target, ignore_index)
+            valid = (alpha > 0) & (alpha < torch.inf)
+            check_values(alpha, valid, name="alpha", expected="above 0")
+        check_target_values(target, scores.shape[-1], ignore_index)
     solve = dispatch.kernel("entmax_loss", "entmax_loss", scores)
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index)
@@ -79,22 +80,6 @@ def _to_rows(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Any
     else:
         target = target.expand(scores.shape[:-1]).reshape(-1)
     return rows, target.contiguous(), parameter_to_rows(alpha, scores, -1)
-
-
-def _check_target_values(scores: Tensor, target: Tensor, ignore_index: int) -> None:
-    if not target.dtype.is_floating_point:
-        classes = scores.shape[-1]
-        inside = ((target >= 0) & (target < classes)) | (target == ignore_index)
-        check_values(
-            target, inside, name="target", expected=f"in [0, {classes - 1}] or {ignore_index}"
-        )
-        return
-    check_values(target, target >= 0, name="target", expected="probabilities, none negative")
-    tolerance = max(torch.finfo(target.dtype).eps ** 0.5, 1e-6)
-    total = target.to(torch.float64).sum(-1)
-    if not bool(((total - 1).abs() <= tolerance).all()):
-        worst = total.flatten()[(total - 1).abs().argmax()].item()
-        raise rule("target probabilities must sum to one", expected="rows with sum 1", got=worst)
 
 
 def _fake(scores: Tensor, *_: Any) -> tuple[Tensor, Tensor]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fenchel.checks import canonical_dim, check_number, check_scores
 from fenchel.errors import rule
 from fenchel.maps.operator import MapOperator
 
-BUDGET = MapOperator("budget", "k", above=-1e-300)
+BELOW_ZERO = -1e-300  # k = 0 is allowed
+BUDGET = MapOperator("budget", "k", above=BELOW_ZERO)
 
 
 def budget(
@@ -37,8 +39,8 @@ def budget(
     >>> fenchel.budget(torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0]), k=3)
     tensor([0.0000, 0.2500, 0.7500, 1.0000, 1.0000])
     """
-    if not isinstance(k, Tensor) and scores.ndim and k > scores.shape[dim]:
-        raise rule(
-            "k must not exceed the number of entries", expected=f"k ≤ {scores.shape[dim]}", got=k
-        )
+    check_scores(scores)
+    entries = scores.shape[canonical_dim(dim, scores.ndim)]
+    if not isinstance(k, Tensor) and check_number(k, name="k", above=BELOW_ZERO) > entries:
+        raise rule("k must not exceed the number of entries", expected=f"k ≤ {entries}", got=k)
     return BUDGET(scores, k, dim, mask)

@@ -101,8 +101,8 @@ class MapOperator:
         if scores.numel() == 0:
             return torch.empty_like(scores)
         if isinstance(value, Tensor) and not value.is_cuda:  # looking would stop a GPU
-            expected = f"above {self.above:g}"
-            check_values(value, value > self.above, name=self.parameter, expected=expected)
+            valid = (value > self.above) & (value < torch.inf)
+            check_values(value, valid, name=self.parameter, expected=f"above {self.above:g}")
         solve = dispatch.kernel(self.name, self.name, scores)
         rows = solve(to_rows(scores, dim, mask), parameter_to_rows(value, scores, dim))
         return from_rows(rows, scores, dim)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import torch
+from numba import float64
 from torch import Tensor
 
 from fenchel.kernels.cpu.columns import LANES, copy, fill
@@ -33,7 +34,7 @@ def _write_row(row, out, columns, largest, offset, rest, alpha, workspace):
     for start in range(0, groups, BLOCK):
         size = min(BLOCK, groups - start)
         block, target = advance(row, start * LANES), advance(out, start * LANES)
-        if load(maxima, start // BLOCK) - largest > edge:
+        if float64(load(maxima, start // BLOCK)) - largest >= edge:
             write(block, target, size, largest, offset, rest, alpha, 1.0)
         else:
             fill(target, size * LANES, 0.0)

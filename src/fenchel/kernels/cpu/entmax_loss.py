@@ -31,6 +31,7 @@ from fenchel.kernels.cpu.row import (
     SHORT,
     edge_of,
     maxima_of,
+    normalizer_of,
     solve,
     workspace_end,
     workspace_size,
@@ -52,7 +53,7 @@ def _others(scores, columns, label, largest, offset, rest, alpha, workspace, spa
     maxima = maxima_of(workspace)
     edge = edge_of(offset, rest, alpha)
     for start in range(0, groups, BLOCK):
-        if columns > SHORT and not load(maxima, start // BLOCK) - largest > edge:
+        if columns > SHORT and not float64(load(maxima, start // BLOCK)) - largest >= edge:
             continue
         size, place = min(BLOCK, groups - start), start * LANES
         block = advance(scores, place)
@@ -72,7 +73,7 @@ def _others(scores, columns, label, largest, offset, rest, alpha, workspace, spa
 
 @scalar
 def _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare):
-    coefficient = coefficients(largest, offset, rest, alpha)
+    coefficient = coefficients(largest, normalizer_of(offset, rest, alpha), 0.0, alpha)
     total = 0.0
     groups = columns // LANES
     for start in range(0, groups, SOFT_RUN):
@@ -105,10 +106,11 @@ def _loss_row(arguments, row, alpha, columns, workspace):
             delta, power = _others(
                 scores, columns, label, largest, offset, rest, alpha, workspace, spare
             )
-            u = (load(scores, label) - float64(largest)) - (offset + rest)
+            normalizer = normalizer_of(offset, rest, alpha)
+            u = (load(scores, label) - float64(largest)) - normalizer
             loss = power / alpha + target_term(u, delta, alpha)
     store(losses, row, loss)
-    store(normalizers, row, largest + (offset + rest))
+    store(normalizers, row, largest + normalizer_of(offset, rest, alpha))
 
 
 def _loss_rows(arguments):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from numba import float64
 from torch import Tensor
 
 from fenchel.kernels.cpu.columns import LANES, copy, fill, load_tail
@@ -24,7 +25,7 @@ def _write_row(scores, out, columns, pivot, offset, rest, alpha, grad, spare):
     for start in range(0, groups, BLOCK):
         size = min(BLOCK, groups - start)
         block, target = advance(scores, start * LANES), advance(out, start * LANES)
-        if largest_of(block, size) - pivot > edge:
+        if float64(largest_of(block, size)) - pivot >= edge:
             write(block, target, size, pivot, offset, rest, alpha, grad)
         else:
             fill(target, size * LANES, 0.0)

@@ -51,7 +51,7 @@ def sum_powers(data, groups, largest, offset, rest, alpha):
     """(sum of p, sum of p^alpha) of `groups` multiples of LANES columns."""
     if alpha > 2.0:
         e = alpha - 1.0
-        return _sum_steep_powers(data, groups, float64(largest), offset - 1.0 / e, rest, e)
+        return _sum_steep_powers(data, groups, float64(largest), offset, rest, e)
     row = coefficients(largest, offset, rest, alpha)
     if alpha == 2.0:
         mass, power = _sum_powers(sparsemax_entry, data, groups, row)

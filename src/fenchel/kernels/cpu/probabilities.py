@@ -32,10 +32,10 @@ def _write_steep(data, out, groups, pivot, threshold, rest, e, scale):
 
 @sequential
 def write(data, out, groups, pivot, offset, rest, alpha, scale):
-    """`scale` p for `groups` multiples of LANES columns, at A = pivot + offset + rest."""
+    """`scale` p for `groups` multiples of LANES columns; pivot, offset and rest as `solve` has them."""
     if alpha > 2.0:
         e = alpha - 1.0
-        _write_steep(data, out, groups, float64(pivot), offset - 1.0 / e, rest, e, scale)
+        _write_steep(data, out, groups, float64(pivot), offset, rest, e, scale)
         return
     row = coefficients(pivot, offset, rest, alpha)
     factor = real(data, scale)

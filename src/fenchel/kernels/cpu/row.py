@@ -46,7 +46,15 @@ workspace_end = scalar(workspace_size)
 @scalar
 def edge_of(offset, rest, alpha):
     """The edge of the support, A - 1/(alpha - 1), relative to the largest score."""
-    return (offset - 1.0 / (alpha - 1.0)) + rest if alpha > 1.0 else -math.inf
+    if alpha > 2.0:
+        return offset + rest
+    return (offset + rest) - 1.0 / (alpha - 1.0) if alpha > 1.0 else -math.inf
+
+
+@scalar
+def normalizer_of(offset, rest, alpha):
+    """A, relative to the largest score."""
+    return (offset + rest) + (1.0 / (alpha - 1.0) if alpha > 2.0 else 0.0)
 
 
 @scalar
@@ -119,10 +127,10 @@ def _gather(row, columns, tail, has_tail, maxima, largest, edge, one_by_one, tar
 
 @sequential
 def solve(row, columns, alpha, workspace):
-    """(largest score, offset, rest) of a row, with A = largest + offset + rest and rest tiny.
+    """(largest score, offset, rest) of a row: A = largest + offset + rest, with rest tiny.
 
-    A largest score that is not finite has no A.
-
+    For alpha > 2 these make the edge of the support, A - 1/(alpha - 1), instead of A.
+    A largest score that is not finite has neither.
     Rows longer than SHORT leave their block maxima in `maxima_of(workspace)`.
     """
     tail, maxima = workspace, maxima_of(workspace)
@@ -147,7 +155,7 @@ def solve(row, columns, alpha, workspace):
             offset, _ = climb(row, groups, tail, has_tail, largest, 0.0, easier, LOOSE)
         else:
             offset, _ = climb(maxima, padded, tail, int64(0), largest, 0.0, easier, LOOSE)
-    edge = real(row, edge_of(offset, 0.0, alpha))
+    edge = real(row, offset - 1.0 / (alpha - 1.0))
     candidates = advance(maxima, padded * LANES)
     count = _gather(row, columns, tail, has_tail, maxima, largest, edge, not polynomial, candidates)
     if alpha > 2.0:

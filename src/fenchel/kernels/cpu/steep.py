@@ -16,6 +16,7 @@ from fenchel.kernels.cpu.compilation import scalar, sequential
 from fenchel.kernels.cpu.memory import load
 
 RESOLUTION = 4e-16  # of a float64, relative
+ROUNDING = 5e-16  # of a sum of probabilities, times the square root of their number
 
 
 @scalar
@@ -37,49 +38,71 @@ def _step(mass, slope, e):
     return (mass - mass ** (1.0 - e)) / (e * slope) if mass > 0.0 else -math.inf
 
 
+@scalar
+def _sums(data, count, largest, threshold, rest, e):
+    mass, slope = 0.0, 0.0
+    for i in range(count):
+        p, s = steep_entry(load(data, i), largest, threshold, rest, e, 1.0 / e)
+        mass += p
+        slope += s
+    return mass, slope
+
+
 @sequential
 def _bracket(data, count, largest, threshold, rest, low, high, e, tolerance, resolution):
-    """`rest` in (low, high) with F = 1, to the tolerance or to the relative resolution of `rest`,
-    and the error |F - 1| left.
+    """Find `rest` in (low, high) with F = 1; returns rest, the bracket left and |F - 1|.
 
-    Newton's step is taken while it stays inside the bracket and is less than half the one before;
-    else the bracket is halved.
+    Newton's step is taken while it stays inside the bracket and |F - 1| has been halved; else the
+    bracket is halved. Stops at the tolerance, at what a relative change of `rest` by `resolution`
+    makes of F, or when no number is left between the ends.
     """
-    previous = high - low
+    best = math.inf
     while True:
-        mass, slope = 0.0, 0.0
-        for i in range(count):
-            p, s = steep_entry(load(data, i), largest, threshold, rest, e, 1.0 / e)
-            mass += p
-            slope += s
-        error = abs(mass - 1.0)
-        if error <= max(tolerance, resolution * slope * abs(rest)):
-            return rest, error
+        mass, slope = _sums(data, count, largest, threshold, rest, e)
         if mass > 1.0:
             low = rest
         else:
             high = rest
+        error = abs(mass - 1.0)
         middle = 0.5 * (low + high)
-        if middle <= low or middle >= high:
-            return rest, error
+        if error <= max(tolerance, resolution * slope * abs(rest)) or not low < middle < high:
+            return rest, low, high, error
+        trusted = error <= 0.5 * best
+        best = min(best, error)
         step = _step(mass, slope, e)
-        if not (low < rest + step < high and 2.0 * abs(step) <= abs(previous)):
-            step = middle - rest
-        rest += step
-        previous = step
+        rest = rest + step if trusted and low < rest + step < high else middle
+
+
+@sequential
+def _next_score(data, count, largest, low, high, e):
+    """Narrow (low, high) until no score lies inside: then `high` may be one, and `low` is not."""
+    for i in range(count):
+        y = load(data, i) - largest
+        if low < y < high:
+            mass, _ = _sums(data, count, largest, y, 0.0, e)
+            if mass > 1.0:
+                low = y
+            else:
+                high = y
+    return low, high
 
 
 @sequential
 def solve_steep(data, count, largest, alpha, tolerance):
-    """(A - largest, rest), where the threshold is the float64 A - largest - 1/e, plus rest."""
+    """(threshold, rest): the edge of the support, relative to the largest score.
+
+    Where one float64 is not enough, the threshold becomes the score that is about to enter, and
+    `rest`, counted from there, has all the digits of a float64 for how far it has.
+    """
     e = alpha - 1.0
     edge = -1.0 / e
-    threshold, error = _bracket(
+    tolerance = max(tolerance, ROUNDING * math.sqrt(count))
+    threshold, low, high, error = _bracket(
         data, count, largest, 0.0, edge, edge, 0.0, e, tolerance, RESOLUTION
     )
-    rest = 0.0
-    if error > tolerance:
-        reach = -4.0 * RESOLUTION * threshold
-        rest, _ = _bracket(data, count, largest, threshold, 0.0, -reach, reach, e, tolerance, 0.0)
-    offset = threshold + 1.0 / e
-    return offset, (threshold - (offset - 1.0 / e)) + rest
+    if error <= tolerance:
+        return threshold, 0.0
+    low, high = _next_score(data, count, largest, low, high, e)
+    start, end = 0.5 * (low - high), 0.0
+    rest, _, _, _ = _bracket(data, count, largest, high, start, low - high, end, e, tolerance, 0.0)
+    return high, rest

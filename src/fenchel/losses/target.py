@@ -1,0 +1,62 @@
+"""Targets whose values have been looked at, as an operator so that tracing does not look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fenchel.checks import check_values
+from fenchel.errors import rule
+from fenchel.kernels.operators import define
+from fenchel.kernels.reference.entmax_loss import dense_target
+from fenchel.kernels.rows import align_batch
+
+
+def check_target_values(target: Tensor, classes: int, ignore_index: int) -> None:
+    """Class indices must exist, probabilities must be some and sum to one."""
+    if not target.dtype.is_floating_point:
+        inside = ((target >= 0) & (target < classes)) | (target == ignore_index)
+        check_values(
+            target, inside, name="target", expected=f"in [0, {classes - 1}] or {ignore_index}"
+        )
+        return
+    check_values(target, target >= 0, name="target", expected="probabilities, none negative")
+    tolerance = max(torch.finfo(target.dtype).eps ** 0.5, 1e-6)
+    total = target.to(torch.float64).sum(-1)
+    if not bool(((total - 1).abs() <= tolerance).all()):
+        worst = total.flatten()[(total - 1).abs().argmax()].item()
+        raise rule("target probabilities must sum to one", expected="rows with sum 1", got=worst)
+
+
+def probabilities(target: Tensor, scores: Tensor, ignore_index: int) -> Tensor:
+    """The target as probabilities in the dtype of the scores; an ignored row is all zeros."""
+    return _PROBABILITIES(target, scores.shape[-1], ignore_index).to(scores.dtype)
+
+
+def _run(target: Tensor, classes: int, ignore_index: int) -> Tensor:
+    if target.numel() and not target.is_cuda:  # looking would stop a GPU
+        check_target_values(target, classes, ignore_index)
+    if target.dtype.is_floating_point:
+        return target.clone()
+    return dense_target(target, _fake(target, classes), ignore_index)
+
+
+def _fake(target: Tensor, classes: int, ignore_index: int = 0) -> Tensor:
+    if target.dtype.is_floating_point:
+        return torch.empty_like(target)
+    return target.new_empty((*target.shape, classes), dtype=torch.float32)
+
+
+def _vmap(operator: Callable[..., Any], info: Any, in_dims: Any, *args: Any) -> tuple[Tensor, int]:
+    return operator(*align_batch(info.batch_size, in_dims, *args)), 0
+
+
+_PROBABILITIES = define(
+    "target_probabilities(Tensor target, int classes, int ignore_index) -> Tensor",
+    _run,
+    _fake,
+    vmap=_vmap,
+)

@@ -1,0 +1,150 @@
+"""The Numba kernels: every length, as accurate as the oracle, on however many threads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import Tensor
+
+import fenchel
+from tests.accuracy import accuracy, assert_within
+
+ALPHAS = (0.5, 1.0, 1.01, 1.2, 1.5, 1.75, 2.0, 2.5, 4.0)
+LENGTHS = (1, 2, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300, 1000, 4097)
+LARGE = (128, 2048)  # enough work for every thread
+
+
+def on(implementation: str, function, *args):
+    with fenchel.implementation(implementation):
+        return function(*args)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_a_row_of_any_length_agrees_with_the_reference(alpha, scale, dtype):
+    for columns in LENGTHS:
+        x = (scale * torch.randn(3, columns, dtype=torch.float64)).to(dtype)
+        x[1, columns // 2 :] = -torch.inf
+        p = on("cpu", fenchel.entmax, x, alpha)
+        assert_within(p, on("reference", fenchel.entmax, x.double(), alpha), accuracy(dtype))
+        assert_within(p[[0, 2]].double().sum(-1), torch.ones(2), accuracy(dtype))
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_a_kernel_reads_and_writes_its_own_rows_alone(alpha):
+    """Tensors that begin anywhere in memory, between numbers that must not be touched or used."""
+    for columns in (1, 7, 33, 300):
+        for start in range(4):
+            memory = torch.full((start + 2 * columns + 9,), torch.nan, dtype=torch.float32)
+            x = memory[start : start + 2 * columns].view(2, columns)
+            x.copy_(torch.randn(2, columns))
+            expected = on("reference", fenchel.entmax, x.clone(), alpha)
+            assert_within(on("cpu", fenchel.entmax, x, alpha), expected, 1e-6)
+            assert memory[start + 2 * columns :].isnan().all()
+
+
+def forward_and_backward(x: Tensor) -> list[Tensor]:
+    results = []
+    for alpha in (1.0, 1.3, 1.5, 2.0, 2.5):
+        leaf = x.clone().requires_grad_()
+        p = fenchel.entmax(leaf, alpha)
+        loss = fenchel.entmax_loss(leaf, torch.arange(x.shape[0]), alpha, reduction="none")
+        results += [p.detach(), loss.detach()]
+        results += torch.autograd.grad(p.square().sum() + loss.sum(), leaf)
+    return results
+
+
+def test_eight_threads_at_once_get_what_one_gets():
+    inputs = [torch.randn(LARGE) for _ in range(8)]
+    expected = [forward_and_backward(x) for x in inputs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            for alone, together in zip(
+                expected, pool.map(forward_and_backward, inputs), strict=True
+            ):
+                assert all(torch.equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+@pytest.fixture
+def restore_threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("restore_threads")
+def test_the_number_of_threads_does_not_change_the_result():
+    x = torch.randn(LARGE)
+    results = []
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        results.append(forward_and_backward(x))
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def run_in_a_process(script: str, timeout: float = 240) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs os.fork")
+def test_a_forked_child_of_a_process_that_used_the_kernels_computes_correctly():
+    output = run_in_a_process(
+        """
+        import os, signal
+        import torch, fenchel
+
+        torch.set_num_threads(2)
+        x = torch.randn(128, 2048)
+
+        def work():
+            leaf = x.clone().requires_grad_()
+            p = fenchel.entmax(leaf, 1.3)
+            loss = fenchel.entmax_loss(leaf, torch.zeros(128).long(), 1.3, reduction="none")
+            (slope,) = torch.autograd.grad(p[:, 0].sum(), leaf)
+            return [p.detach().numpy(), loss.detach().numpy(), slope.numpy()]
+
+        expected = work()
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)  # a child that hangs is killed, and the parent sees it
+            torch.set_num_threads(1)  # as torch asks of the workers of a DataLoader
+            same = all((a == b).all() for a, b in zip(work(), expected))
+            os._exit(0 if same else 1)
+        _, status = os.waitpid(pid, 0)
+        print("child", status, "parent", all((a == b).all() for a, b in zip(work(), expected)))
+        """
+    )
+    assert output == "child 0 parent True\n"
+
+
+def test_a_second_process_compiles_nothing():
+    script = """
+        import gc
+        import torch, fenchel
+        from fenchel.kernels.cpu.compilation import Kernel
+
+        x = torch.randn(3, 40, requires_grad=True)
+        fenchel.entmax(x, 1.5).square().sum().backward()
+        kernels = [k for k in gc.get_objects() if isinstance(k, Kernel)]
+        used = [code for kernel in kernels for code in kernel._compiled.values()]
+        print(len(used), sum(code.cache_hits for code in used))
+        """
+    run_in_a_process(script)
+    used, loaded = run_in_a_process(script).split()
+    assert int(used) >= 2
+    assert loaded == used
