@@ -111,18 +111,18 @@ def test_a_forked_child_of_a_process_that_used_the_kernels_computes_correctly():
         torch.set_num_threads(2)
         x = torch.randn(128, 2048)
 
-        def work():
-            leaf = x.clone().requires_grad_()
-            p = fenchel.entmax(leaf, 1.3)
-            loss = fenchel.entmax_loss(leaf, torch.zeros(128).long(), 1.3, reduction="none")
-            (slope,) = torch.autograd.grad(p[:, 0].sum(), leaf)
-            return [p.detach().numpy(), loss.detach().numpy(), slope.numpy()]
+        target = torch.zeros(128).long()
+
+        def work():  # nothing but kernels: torch's own large operations may not run after a fork
+            p = fenchel.entmax(x, 1.3)
+            loss = fenchel.entmax_loss(x, target, 1.3, reduction="none")
+            slope = torch.ops.fenchel.entmax_backward(x, p, 1.3, -1)
+            return [result.numpy() for result in (p, loss, slope)]
 
         expected = work()
         pid = os.fork()
         if pid == 0:
             signal.alarm(60)  # a child that hangs is killed, and the parent sees it
-            torch.set_num_threads(1)  # as torch asks of the workers of a DataLoader
             same = all((a == b).all() for a, b in zip(work(), expected))
             os._exit(0 if same else 1)
         _, status = os.waitpid(pid, 0)

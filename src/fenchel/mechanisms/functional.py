@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
+from fenchel.kernels.rows import at_least_float32
+from fenchel.maps.entmax import entmax
 from fenchel.mechanisms.masks import causal, check_lengths, within
 from fenchel.mechanisms.operands import (
     check_alpha,
@@ -16,8 +18,6 @@ from fenchel.mechanisms.operands import (
     check_window,
 )
 from fenchel.mechanisms.sparse import to_csr
-from fenchel.kernels.rows import at_least_float32
-from fenchel.maps.entmax import entmax
 
 
 def attention(

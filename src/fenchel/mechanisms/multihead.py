@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fenchel.errors import rule
 from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.mechanisms.functional import attention, dense_weights, weighted_average
 from fenchel.mechanisms.masks import causal
 from fenchel.mechanisms.operands import check_operands
-from fenchel.errors import rule
 
 
 class MultiheadAttention(nn.MultiheadAttention):

@@ -11,8 +11,8 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from fenchel.mechanisms.masks import check_broadcast, check_device
 from fenchel.errors import rule
+from fenchel.mechanisms.masks import check_broadcast, check_device
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) -> list[Tensor]:

@@ -8,9 +8,9 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from fenchel.mechanisms.masks import check_broadcast, check_device, check_lengths, within
 from fenchel.errors import rule
 from fenchel.maps.sparsemax import sparsemax
+from fenchel.mechanisms.masks import check_broadcast, check_device, check_lengths, within
 
 
 class Map(Protocol):

@@ -7,10 +7,10 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
-from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.errors import rule
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
 from fenchel.losses.reduction import REDUCTIONS
+from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.regularizers import Regularizer
 
 

@@ -7,12 +7,12 @@ from typing import final
 
 from torch import Tensor, nn
 
-from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.maps.budget import budget
 from fenchel.maps.entmax import entmax
 from fenchel.maps.normmax import normmax
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
+from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 
 
 class _Map(nn.Module, ABC):

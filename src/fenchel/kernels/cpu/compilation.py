@@ -16,9 +16,10 @@ from fenchel.kernels.cpu.memory import Arguments
 
 # `scalar` code keeps the order of its operations (compensated sums, rounding tricks) and is always
 # inlined; `reducing` code may reorder its own sums, which is what lets its loops use vectors.
-scalar: Any = njit(error_model="numpy", fastmath={"contract"}, forceinline=True)
-reducing: Any = njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-sequential: Any = njit(error_model="numpy", fastmath={"contract"})
+_inside = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+scalar: Any = njit(fastmath={"contract"}, forceinline=True, **_inside)
+reducing: Any = njit(fastmath={"contract", "reassoc", "nsz"}, **_inside)
+sequential: Any = njit(fastmath={"contract"}, **_inside)
 
 SCALARS = {torch.float32: types.float32, torch.float64: types.float64}
 
