@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -122,7 +123,7 @@ def test_sparsity_grows_with_alpha(data):
     for name in IMPLEMENTATIONS:
         with fenchel.implementation(name):
             sizes = [(fenchel.entmax(x, a) > 0).sum(-1) for a in ENTMAX_ALPHAS if a >= 1.2]
-        for larger, smaller in zip(sizes, sizes[1:], strict=False):
+        for larger, smaller in pairwise(sizes):
             assert (larger >= smaller).all()
 
 

@@ -51,10 +51,13 @@ def differentiate(operator: torch._ops.OpOverload, rule: type[torch.autograd.Fun
     if operator._overloadname != "default":
         signature = f"{signature}.{operator._overloadname}"
 
+    # `Function.apply` inspects signatures on behalf of torch.func; here its base class is enough.
+    apply = super(torch.autograd.Function, rule).apply  # pyright: ignore[reportAttributeAccessIssue]
+
     def with_autograd(*args: Any) -> Any:
         differentiated = torch.is_grad_enabled() and torch._C._any_requires_grad(*args)
         if differentiated or forward_ad._current_level >= 0:
-            return super(torch.autograd.Function, rule).apply(*args)  # the part without torch.func
+            return apply(*args)
         return below_autograd(operator, *args)
 
     _library.impl(signature, with_autograd, "Autograd")
