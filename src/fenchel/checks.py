@@ -65,8 +65,15 @@ def check_number(value: float, *, name: str, above: float) -> float:
         )
     number = float(value)
     if not above < number < math.inf:
-        raise rule(f"{name} must be above {above:g}", expected=f"{name} > {above:g}", got=value)
+        bound = describe_bound(above)
+        symbol = bound.replace("at least", "≥").replace("above", ">")
+        raise rule(f"{name} must be {bound}", expected=f"{name} {symbol}", got=value)
     return number
+
+
+def describe_bound(above: float) -> str:
+    """ "above 1", and "at least 0" for the number just below it."""
+    return "at least 0" if -1e-9 < above < 0 else f"above {above:g}"
 
 
 def check_values(values: Tensor, holds: Tensor, *, name: str, expected: str) -> None:

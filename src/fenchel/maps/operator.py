@@ -18,7 +18,14 @@ import torch
 from torch import Tensor
 
 from fenchel import dispatch
-from fenchel.checks import canonical_dim, check_mask, check_parameter, check_scores, check_values
+from fenchel.checks import (
+    canonical_dim,
+    check_mask,
+    check_parameter,
+    check_scores,
+    check_values,
+    describe_bound,
+)
 from fenchel.kernels.operators import below_autograd, define, differentiate, forward_mode
 from fenchel.kernels.rows import (
     align_batch,
@@ -102,7 +109,7 @@ class MapOperator:
             return torch.empty_like(scores)
         if isinstance(value, Tensor) and not value.is_cuda:  # looking would stop a GPU
             valid = (value > self.above) & (value < torch.inf)
-            check_values(value, valid, name=self.parameter, expected=f"above {self.above:g}")
+            check_values(value, valid, name=self.parameter, expected=describe_bound(self.above))
         solve = dispatch.kernel(self.name, self.name, scores)
         rows = solve(to_rows(scores, dim, mask), parameter_to_rows(value, scores, dim))
         return from_rows(rows, scores, dim)
