@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +22,8 @@ from torch import Tensor
 from fenchel.errors import FenchelError, rule
 
 CPU_DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-IMPLEMENTATIONS = ("reference", "cpu")
+GPU_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+IMPLEMENTATIONS = ("reference", "cpu", "triton")
 
 _forced: ContextVar[str | None] = ContextVar("forced implementation", default=None)
 _record: ContextVar[list[Choice] | None] = ContextVar("recorded choices", default=None)
@@ -44,7 +45,8 @@ class Choice:
 def implementation(name: str) -> Iterator[None]:
     """Force one implementation inside the `with` block.
 
-    `"reference"` is plain PyTorch in float64 and runs everywhere; `"cpu"` is compiled with Numba.
+    `"reference"` is plain PyTorch in float64 and runs everywhere; `"cpu"` is compiled with Numba,
+    `"triton"` with Triton for CUDA devices.
     A call that the forced implementation cannot serve raises `FenchelError` with the reason.
 
     >>> import torch, fenchel
@@ -78,36 +80,57 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Cho
     return record
 
 
-def kernel(module: str, operator: str, tensor: Tensor) -> Callable[..., Any]:
-    """The function that implements `operator` for `tensor`, in `kernels/<choice>/<module>`."""
+class Kernel(NamedTuple):
+    """A function that implements an operator.
+
+    Most see contiguous rows (`kernels/rows.py`); a strided one takes the operator's own arguments.
+    """
+
+    function: Callable[..., Any]
+    strided: bool
+
+
+def kernel(module: str, operator: str, tensor: Tensor) -> Kernel:
+    """The implementation of `operator` for `tensor`, from `kernels/<choice>/<module>`."""
     choice = _choose(module, operator, tensor.device.type, tensor.dtype, _forced.get())
     record = _record.get()
     if record is not None:
         record.append(choice)
-    return getattr(_home(choice.implementation, module), operator)
+    function = getattr(_home(choice.implementation, module), operator)
+    return Kernel(function, strided=choice.implementation == "triton")
 
 
 @cache
 def _choose(
     module: str, operator: str, device: str, dtype: torch.dtype, forced: str | None
 ) -> Choice:
-    obstacle = _cpu_obstacle(module, operator, device, dtype)
-    if forced == "cpu" and obstacle is not None:
-        raise FenchelError(f"{operator} cannot run on the implementation 'cpu': {obstacle}")
+    fast = "triton" if forced == "triton" or (forced is None and device == "cuda") else "cpu"
+    obstacle = _obstacle(fast, module, operator, device, dtype)
+    if forced == fast and obstacle is not None:
+        raise FenchelError(f"{operator} cannot run on the implementation '{fast}': {obstacle}")
     if forced is not None:
         return Choice(operator, forced, "forced by fenchel.implementation")
     if obstacle is not None:
         return Choice(operator, "reference", obstacle)
-    return Choice(operator, "cpu", f"a CPU tensor of {dtype} runs on the Numba kernel")
+    compiler = "Numba" if fast == "cpu" else "Triton"
+    return Choice(
+        operator, fast, f"a {device.upper()} tensor of {dtype} runs on the {compiler} kernel"
+    )
 
 
-def _cpu_obstacle(module: str, operator: str, device: str, dtype: torch.dtype) -> str | None:
-    if device != "cpu":
-        return f"Numba kernels need a CPU tensor, this one is on {device}"
-    if dtype not in CPU_DTYPES:
-        return f"Numba kernels have no code for {dtype}"
-    if not hasattr(_home("cpu", module), operator):
-        return f"there is no Numba kernel for {operator}"
+def _obstacle(fast: str, module: str, operator: str, device: str, dtype: torch.dtype) -> str | None:
+    compiler, home, dtypes = {
+        "cpu": ("Numba", "cpu", CPU_DTYPES),
+        "triton": ("Triton", "cuda", GPU_DTYPES),
+    }[fast]
+    if device != home:
+        return f"{compiler} kernels need a {home.upper()} tensor, this one is on {device}"
+    if dtype not in dtypes:
+        return f"{compiler} kernels have no code for {dtype}"
+    if fast == "triton" and importlib.util.find_spec("triton") is None:
+        return "the package triton is not installed"
+    if not hasattr(_home(fast, module), operator):
+        return f"there is no {compiler} kernel for {operator}"
     return None
 
 

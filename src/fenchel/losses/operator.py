@@ -39,7 +39,9 @@ def _run(
             valid = (alpha > 0) & (alpha < torch.inf)
             check_values(alpha, valid, name="alpha", expected="above 0")
         check_target_values(target, scores.shape[-1], ignore_index)
-    solve = dispatch.kernel("entmax_loss", "entmax_loss", scores)
+    solve, strided = dispatch.kernel("entmax_loss", "entmax_loss", scores)
+    if strided:
+        return solve(scores, target, alpha, ignore_index)
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index)
     batch = scores.shape[:-1]
@@ -56,7 +58,9 @@ def _run_backward(
 ) -> Tensor:
     if scores.numel() == 0:
         return torch.empty_like(scores, memory_format=torch.contiguous_format)
-    pull_back = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
+    pull_back, strided = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
+    if strided:
+        return pull_back(grad, scores, target, alpha, normalizer, ignore_index)
     rows, target_rows, alpha_rows = _to_rows(scores, target, alpha)
     grad = grad.to(rows.dtype).reshape(-1).contiguous()
     out = pull_back(grad, rows, target_rows, alpha_rows, normalizer.reshape(-1), ignore_index)
@@ -68,7 +72,9 @@ def _run_alpha(
 ) -> Tensor:
     if scores.numel() == 0:
         return torch.zeros_like(normalizer)
-    slope = dispatch.kernel("entmax_loss", "entmax_loss_alpha", scores)
+    slope, strided = dispatch.kernel("entmax_loss", "entmax_loss_alpha", scores)
+    if strided:
+        return slope(scores, target, alpha, normalizer, ignore_index).to(normalizer.dtype)
     rows = slope(*_to_rows(scores, target, alpha), normalizer.reshape(-1), ignore_index)
     return rows.view(normalizer.shape).to(normalizer.dtype)
 

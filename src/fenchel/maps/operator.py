@@ -110,14 +110,18 @@ class MapOperator:
         if isinstance(value, Tensor) and not value.is_cuda:  # looking would stop a GPU
             valid = (value > self.above) & (value < torch.inf)
             check_values(value, valid, name=self.parameter, expected=describe_bound(self.above))
-        solve = dispatch.kernel(self.name, self.name, scores)
+        solve, strided = dispatch.kernel(self.name, self.name, scores)
+        if strided:
+            return solve(scores, value, mask, dim)
         rows = solve(to_rows(scores, dim, mask), parameter_to_rows(value, scores, dim))
         return from_rows(rows, scores, dim)
 
     def _run_backward(self, grad: Tensor, p: Tensor, value: float | Tensor, dim: int) -> Tensor:
         if p.numel() == 0:
             return torch.empty_like(p)
-        pull_back = dispatch.kernel(self.name, f"{self.name}_backward", p)
+        pull_back, strided = dispatch.kernel(self.name, f"{self.name}_backward", p)
+        if strided:
+            return pull_back(grad, p, value, dim)
         rows = pull_back(to_rows(grad, dim), to_rows(p, dim), parameter_to_rows(value, p, dim))
         return from_rows(rows, p, dim)
 
@@ -126,7 +130,11 @@ class MapOperator:
     ) -> tuple[Tensor, Tensor]:
         if p.numel() == 0:
             return torch.empty_like(p), torch.zeros_like(value)
-        pull_back = dispatch.kernel(self.name, f"{self.name}_backward_{self.parameter}", p)
+        operator = f"{self.name}_backward_{self.parameter}"
+        pull_back, strided = dispatch.kernel(self.name, operator, p)
+        if strided:
+            by_scores, by_value = pull_back(grad, p, value, dim)
+            return by_scores, by_value.sum_to_size(value.shape).to(value.dtype)
         rows, by_value = pull_back(
             to_rows(grad, dim), to_rows(p, dim), parameter_to_rows(value, p, dim)
         )

@@ -1,0 +1,1 @@
+"""The GPU kernels, in Triton; nothing outside this package imports Triton."""

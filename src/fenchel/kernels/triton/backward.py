@@ -1,0 +1,165 @@
+"""The Jacobian of entmax times a vector, from p alone: dx = s (g - m), m = <s, g>/<s, 1>.
+
+s = p^(2 - alpha) where p > 0, and g is read only there. The gradient in alpha is <r, m - g> with
+r = p l^2 phi2(-e l), l = log p. For alpha > 2 a small p has a huge weight and g - m nearly cancels,
+so such rows add in float64. Rows that fit on chip are read once; longer ones twice, in blocks.
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# ruff: noqa: RET505, SIM108, SIM109 (what is known when a kernel is compiled needs if and else)
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.elementary import LN_2, exp2, log2, phi2
+from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, SPARSEMAX, STEEP
+from fenchel.kernels.triton.reductions import any_row, row_sum, row_sums
+from fenchel.kernels.triton.tiles import (
+    row_epsilon,
+    tile_columns,
+    tile_inside,
+    tile_places,
+    tile_rows,
+)
+
+
+@triton.jit
+def weight(p, e, KIND: tl.constexpr):
+    """s = p^(1 - e), 0 off the support; NaN counts as inside."""
+    if KIND == SPARSEMAX:
+        s = p * 0.0 + 1.0
+    elif KIND == ENTMAX15:
+        s = tl.sqrt(p)
+    else:
+        s = exp2(log2(p) * (1.0 - e)) + p * 0.0
+    return tl.where(p == 0.0, 0.0, s)
+
+
+@triton.jit
+def wide_weight(p, e):
+    """The same in float64, which alpha > 2 needs: p^(1 - e) may exceed every float32."""
+    exponent = tl.log(tl.where(p > 0.0, p, 1.0).to(tl.float64)) * (1.0 - e.to(tl.float64))
+    return tl.where(p == 0.0, 0.0, tl.exp(exponent) + p * 0.0)
+
+
+@triton.jit
+def one_row_weight(p, e, KIND: tl.constexpr):
+    """s in the precision that the kind of alpha needs; `e` is a scalar."""
+    if KIND == STEEP:
+        return wide_weight(p, e)
+    elif KIND == EACH_ROW:
+        if e > 1.0:
+            s = wide_weight(p, e)
+        else:
+            s = weight(p, e, KIND).to(tl.float64)
+        return s
+    else:
+        return weight(p, e, KIND)
+
+
+@triton.jit
+def curve(p, s, e):
+    """r = (s - p + e p l)/e^2, in the form that does not cancel where e l is small."""
+    log_p = log2(p) * LN_2
+    z = -e * log_p
+    near = p * log_p * log_p * phi2(z)
+    far = (s - p * (1.0 + z)) / (e * e)
+    return tl.where(p == 0.0, 0.0, tl.where(tl.abs(z) <= 1.0, near, far))
+
+
+@triton.jit
+def mean_of(total, dot):
+    return tl.where(total == 0.0, 0.0, dot / total)
+
+
+@triton.jit
+def _load(p, grad, p_places, grad_places, inside):
+    """p and g in float32, with g = 0 where p = 0."""
+    p_tile = tl.load(p + p_places, mask=inside, other=0.0).to(tl.float32)
+    g_tile = tl.load(grad + grad_places, mask=inside & (p_tile != 0.0), other=0.0)
+    return p_tile, g_tile.to(tl.float32)
+
+
+@triton.jit
+def _tile_gradients(p, g, e, KIND: tl.constexpr, WIDE: tl.constexpr, ALPHA: tl.constexpr):
+    """dx, and the gradient in alpha of every row."""
+    s = wide_weight(p, e) if WIDE else weight(p, e, KIND)
+    total, dot = row_sums(s, s * g)
+    difference = g - mean_of(total, dot)
+    in_alpha = total.to(tl.float32) * 0.0
+    if ALPHA:
+        in_alpha = -row_sum(curve(p, s, e) * difference).to(tl.float32)
+    return (s * difference).to(tl.float32), in_alpha
+
+
+@triton.jit
+def backward_tile(
+    p, grad, out, alpha, in_alpha, eps, count, columns, middle, inner,
+    steps, grad_steps, out_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, ALPHA: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0) * R, R)
+    column = tile_columns(J, K)
+    inside = tile_inside(row, column, count, columns, R)
+    p_tile, g_tile = _load(
+        p,
+        grad,
+        tile_places(row, column, middle, inner, steps, LEVELS),
+        tile_places(row, column, middle, inner, grad_steps, LEVELS),
+        inside,
+    )
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
+    if KIND == EACH_ROW:
+        if any_row(e > 1.0, R):
+            dx, slope = _tile_gradients(p_tile, g_tile, e, KIND, True, ALPHA)
+        else:
+            dx, slope = _tile_gradients(p_tile, g_tile, e, KIND, False, ALPHA)
+    else:
+        dx, slope = _tile_gradients(p_tile, g_tile, e, KIND, KIND == STEEP, ALPHA)
+    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    tl.store(out + out_places, dx, mask=inside)
+    if ALPHA:
+        tl.store(in_alpha + row, slope, mask=row < count)
+
+
+@triton.jit
+def backward_blocks(
+    p, grad, out, alpha, in_alpha, eps, count, columns, middle, inner,
+    steps, grad_steps, out_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, ALPHA: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    p += row_offset(row, middle, inner, steps, LEVELS)
+    grad += row_offset(row, middle, inner, grad_steps, LEVELS)
+    out += row_offset(row, middle, inner, out_steps, LEVELS)
+    SUM: tl.constexpr = tl.float64 if KIND == STEEP or KIND == EACH_ROW else tl.float32
+    total = tl.zeros([1, 1, K], SUM)
+    dot = tl.zeros([1, 1, K], SUM)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        place = column.to(tl.int64)
+        inside = column < columns
+        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
+        s = one_row_weight(p_tile, e, KIND)
+        total += s
+        dot += s * g_tile
+    total_sum, dot_sum = row_sums(total, dot)
+    mean = mean_of(total_sum, dot_sum)
+    slope = tl.zeros([1, 1, K], tl.float32)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        place = column.to(tl.int64)
+        inside = column < columns
+        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
+        s = one_row_weight(p_tile, e, KIND)
+        difference = g_tile - mean
+        tl.store(out + place * out_steps[3], (s * difference).to(tl.float32), mask=inside)
+        if ALPHA:
+            slope -= (curve(p_tile, s, e) * difference).to(tl.float32)
+    if ALPHA:
+        tl.store(in_alpha + row, row_sum(slope))

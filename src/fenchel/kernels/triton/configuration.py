@@ -1,0 +1,116 @@
+"""Tiles and warps by the shape of the problem, chosen from measurements on an H200."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fenchel.kernels.triton.addressing import Rows
+from fenchel.kernels.triton.entries import ENTMAX15, SPARSEMAX, STEEP
+
+WARP = 32
+VECTOR_BYTES = 16
+LONGEST_TILE = 32768  # columns a program holds in registers, for alpha = 3/2 and 2
+LONGEST_POWER_TILE = 8192  # the same where powers are needed
+LONGEST_STEEP_TILE = 2048  # the same for alpha > 2
+LONGEST_LOSS_TILE = 8192
+LONGEST_BACKWARD = 8192
+BACKWARD_BLOCK = 8192
+MOST_GROUPS = 32768
+LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
+
+
+class Tile(NamedTuple):
+    """`rows` rows of `slabs` × `width` columns, held by `warps` warps of `registers` a thread."""
+
+    slabs: int
+    rows: int
+    width: int
+    warps: int
+    registers: int | None = None
+
+
+class Groups(NamedTuple):
+    """`groups` groups of `size` columns; `width` of them in registers, `block` a program elsewhere."""
+
+    size: int
+    groups: int
+    width: int
+    block: int
+    warps: int
+    listed: int
+    solve_warps: int
+
+
+def ceiling(number: int, divisor: int) -> int:
+    return -(-number // divisor)
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not below `number`."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def is_polynomial(kind: int) -> bool:
+    return kind in (SPARSEMAX.value, ENTMAX15.value)
+
+
+def fits_tile(kind: int, columns: int) -> bool:
+    """Whether `entmax` holds such rows in registers."""
+    if kind == STEEP.value:
+        return columns <= LONGEST_STEEP_TILE
+    return columns <= (LONGEST_TILE if is_polynomial(kind) else LONGEST_POWER_TILE)
+
+
+def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
+    """32 entries a thread for polynomials (more in long rows), 16 where powers are needed."""
+    columns = power_of_two(rows.columns)
+    if not is_polynomial(kind):
+        tile = _tile(columns, rows.count, itemsize, entries=16)
+        return tile._replace(registers=64) if tile.warps > 1 else tile
+    entries = 32
+    if columns >= 8192:
+        entries = 128 if columns > 16384 else 64
+    return _tile(columns, rows.count, itemsize, entries)
+
+
+def backward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
+    columns = power_of_two(rows.columns)
+    entries = 32 if is_polynomial(kind) and columns > 2048 else 16
+    return _tile(columns, rows.count, itemsize, entries)
+
+
+def _tile(columns: int, count: int, itemsize: int, entries: int) -> Tile:
+    """About `entries` columns a thread; several rows a warp where they are short."""
+    vector = VECTOR_BYTES // itemsize
+    if columns > LONGEST_SHARED_WARP:
+        warps = max(1, min(32, columns // (WARP * entries)))
+        width = min(columns, warps * WARP * vector)
+        return Tile(columns // width, 1, width, warps)
+    width = min(columns, max(4 * vector, columns * vector // entries))
+    height = max(1, min(WARP * entries // columns, power_of_two(count)))
+    return Tile(columns // width, height, width, 1)
+
+
+def groups_shape(columns: int) -> Groups:
+    """Groups of 32 columns: 128 bytes of float32, and few enough for one program to hold."""
+    size = 32
+    while ceiling(columns, size) > MOST_GROUPS:
+        size *= 2
+    groups = ceiling(columns, size)
+    width = power_of_two(groups)
+    return Groups(
+        size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 1024))
+    )
+
+
+def stream_shape(columns: int) -> tuple[int, int]:
+    """Columns a step and warps, for one program a row that walks along it."""
+    block = min(power_of_two(columns), 4096)
+    return block, max(1, block // 512)
+
+
+def slope_shape(rows: Rows) -> Tile:
+    """For kernels that treat every entry alone: about 1024 entries a program."""
+    width = min(power_of_two(rows.columns), 1024)
+    height = max(1, min(1024 // width, power_of_two(rows.count)))
+    return Tile(1, height, width, max(1, width * height // 512))

@@ -1,0 +1,124 @@
+"""log2, exp2 and divided differences in float32, to the last bits.
+
+The hardware's own lg2 and ex2 err by up to 2^-22, which is more than the maps promise. These are the
+polynomials of the CPU kernels: relative error below 3e-8 before rounding. All are elementwise.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
+LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
+SQRT_HALF_BITS: tl.constexpr = tl.constexpr(0x3F3504F3)
+ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
+
+
+@triton.jit
+def _binade(x, less_one):
+    """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
+    bits = x.to(tl.int32, bitcast=True)
+    exponent = (bits - SQRT_HALF_BITS) >> 23
+    mantissa = (bits - (exponent << 23)).to(tl.float32, bitcast=True)
+    return exponent.to(tl.float32), tl.where(exponent == 0, less_one, mantissa - 1.0)
+
+
+@triton.jit
+def log2_near_one(x, less_one):
+    """log2 x for a normal x > 0, where `less_one` is a better x - 1 if x is near one."""
+    exponent, f = _binade(x, less_one)
+    series = 0.125836899 * f - 0.207269687
+    series = series * f + 0.215715623
+    series = series * f - 0.238944831
+    series = series * f + 0.287916247
+    series = series * f - 0.360703682
+    series = series * f + 0.480910643
+    series = series * f - 0.721347347
+    series = series * f + 1.442695
+    return series * f + exponent
+
+
+@triton.jit
+def rough_log2_near_one(x, less_one):
+    """The same with a relative error up to 1e-5."""
+    exponent, f = _binade(x, less_one)
+    series = 0.318199981 - 0.206190878 * f
+    series = series * f - 0.36649176
+    series = series * f + 0.479811852
+    series = series * f - 0.721206388
+    series = series * f + 1.44270162
+    return series * f + exponent
+
+
+@triton.jit
+def log2(x):
+    """log2 x for a normal x > 0; any number otherwise."""
+    return log2_near_one(x, x - 1.0)
+
+
+@triton.jit
+def exp2(x):
+    """2^x, with 0 below the smallest normal number and 2^127 as the largest result; 0 for NaN."""
+    inside = tl.minimum(tl.maximum(x, -126.0), 127.0)
+    rounded = inside + ROUNDER
+    r = inside - (rounded - ROUNDER)
+    series = 0.000153532579 * r + 0.00133990035
+    series = series * r + 0.0096184386
+    series = series * r + 0.0555033216
+    series = series * r + 0.240226479
+    series = series * r + 0.693147203
+    series = series * r + 1.0
+    # The low bits of `rounded` hold the whole number; the shift moves it into the exponent.
+    scale = rounded.to(tl.int32, bitcast=True) << 23
+    result = (series.to(tl.int32, bitcast=True) + scale).to(tl.float32, bitcast=True)
+    return tl.where(x >= -126.0, result, 0.0)
+
+
+@triton.jit
+def power(x, exponent):
+    """x^exponent for a normal x > 0; any number otherwise."""
+    return exp2(log2(x) * exponent)
+
+
+@triton.jit
+def expm1_ratio(x):
+    """phi1(x) = (e^x - 1)/x, and 1 at x = 0."""
+    series = 0.000199968289 * x + 0.0013997783
+    series = series * x + 0.00833305213
+    series = series * x + 0.0416653039
+    series = series * x + 0.166666684
+    series = series * x + 0.500000043
+    series = series * x + 1.0
+    near = tl.abs(x) < 0.5
+    return tl.where(near, series, (exp2(x * LOG2_E) - 1.0) / tl.where(near, 1.0, x))
+
+
+@triton.jit
+def phi2(x):
+    """(e^x - 1 - x)/x^2, and 1/2 at x = 0."""
+    series = 2.54289948e-05 * x + 0.000203291853
+    series = series * x + 0.00138843396
+    series = series * x + 0.00833088438
+    series = series * x + 0.0416667762
+    series = series * x + 0.166666973
+    series = series * x + 0.499999996
+    near = tl.abs(x) <= 1.0
+    divisor = tl.where(near, 1.0, x)
+    return tl.where(near, series, (exp2(x * LOG2_E) - 1.0 - x) / (divisor * divisor))
+
+
+@triton.jit
+def expm1_ratio_slope(x):
+    """The derivative of phi1, and 1/2 at x = 0."""
+    series = 2.26802981e-05 * x + 0.000178636382
+    series = series * x + 0.00118993458
+    series = series * x + 0.00694129016
+    series = series * x + 0.0333335089
+    series = series * x + 0.125000632
+    series = series * x + 0.333333317
+    series = series * x + 0.49999998
+    near = tl.abs(x) <= 1.0
+    divisor = tl.where(near, 1.0, x)
+    closed = (exp2(x * LOG2_E) * (x - 1.0) + 1.0) / (divisor * divisor)
+    return tl.where(near, series, closed)

@@ -1,0 +1,135 @@
+"""entmax and its derivatives along any dimension of a CUDA tensor: what runs, and with which tiles.
+
+    entmax                  argmax_p <p, x> - Omega_alpha(p) over the simplex
+    entmax_backward         its Jacobian times a vector, from p alone
+    entmax_backward_alpha   the same, and the gradient in alpha
+
+`alpha` is a number, or a tensor with one value a row (size 1 along `dim`, broadcast elsewhere); `mask`
+is boolean and broadcasts. Nothing waits for the device, so CUDA graphs can capture every call.
+"""
+
+from __future__ import annotations
+
+# A kernel is launched with options that its parameters do not name.
+# pyright: reportCallIssue=false
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fenchel.kernels.triton.addressing import Rows, Strides, address
+from fenchel.kernels.triton.backward import backward_blocks, backward_tile
+from fenchel.kernels.triton.configuration import (
+    BACKWARD_BLOCK,
+    LONGEST_BACKWARD,
+    backward_tile_shape,
+    ceiling,
+    fits_tile,
+    forward_tile_shape,
+    groups_shape,
+)
+from fenchel.kernels.triton.exponent import kind_of
+from fenchel.kernels.triton.forward import entmax_tile
+from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
+
+
+def entmax(
+    scores: Tensor, alpha: float | Tensor, mask: Tensor | None = None, dim: int = -1
+) -> Tensor:
+    """argmax_{p ∈ Δ} ⟨p, x⟩ + H_α(p) along `dim`; −inf and what the mask leaves out get zero."""
+    out = torch.empty_like(scores)
+    if scores.numel() > 0:
+        entmax_into(out, scores, alpha, mask, dim)
+    return out
+
+
+def entmax_into(
+    out: Tensor, scores: Tensor, alpha: float | Tensor, mask: Tensor | None, dim: int
+) -> None:
+    """Write entmax into `out`, which may have another dtype and other strides than the scores."""
+    kind, eps, alphas = kind_of(alpha)
+    rows, tensors, steps = address(dim, scores, out, mask, alphas)
+    if not fits_tile(kind, rows.columns):
+        _entmax_groups(tensors, kind, eps, rows, steps)
+        return
+    tile = forward_tile_shape(rows, scores.element_size(), kind)
+    entmax_tile[(ceiling(rows.count, tile.rows),)](
+        *tensors, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps,
+        LEVELS=rows.levels, KIND=kind, J=tile.slabs, R=tile.rows, K=tile.width,
+        num_warps=tile.warps, maxnreg=tile.registers,
+    )  # fmt: skip
+
+
+def _entmax_groups(
+    tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
+) -> None:
+    scores, out, mask, alphas = tensors
+    workspace = solve_long_rows(scores, mask, alphas, kind, eps, rows, steps[0], *steps[2:])
+    shape, maxima, _, state = workspace
+    write_groups[(rows.count, ceiling(shape.groups, shape.block))](
+        scores, out, mask, alphas, maxima, state, eps,
+        rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
+        LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
+    )  # fmt: skip
+
+
+def solve_long_rows(
+    scores: Tensor, mask: Tensor | None, alphas: Tensor | None, kind: int, eps: float,
+    rows: Rows, steps: Strides, mask_steps: Strides, alpha_steps: Strides,
+) -> tuple[Any, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The group maxima, the lists of groups with support, and (peak, point, low) of every row."""
+    shape = groups_shape(rows.columns)
+    maxima = torch.empty((rows.count, shape.groups), dtype=torch.float32, device=scores.device)
+    listed = torch.empty((rows.count, shape.groups + 1), dtype=torch.int32, device=scores.device)
+    state = torch.empty((rows.count, STATE.value), dtype=torch.float32, device=scores.device)
+    group_maxima[(rows.count, ceiling(shape.groups, shape.block))](
+        scores, mask, maxima, rows.columns, shape.groups, rows.middle, rows.inner,
+        steps, mask_steps,
+        LEVELS=rows.levels, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
+    )  # fmt: skip
+    solve_groups[(rows.count,)](
+        scores, mask, alphas, maxima, listed, state, eps,
+        rows.count, rows.columns, shape.groups, rows.middle, rows.inner,
+        steps, mask_steps, alpha_steps,
+        LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.listed, WIDTH=shape.width,
+        num_warps=shape.solve_warps,
+    )  # fmt: skip
+    return shape, maxima, listed, state
+
+
+def entmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
+    """J g = s∘g − s (s·g)/Σs with s = p^{2−α} on the support; J is symmetric, so jvp = vjp."""
+    return _backward(grad, p, alpha, dim, in_alpha=None)
+
+
+def entmax_backward_alpha(
+    grad: Tensor, p: Tensor, alpha: Tensor, dim: int = -1
+) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores and in α, the latter in float32 and one a row (size 1 along `dim`)."""
+    shape = list(p.shape)
+    del shape[dim]
+    in_alpha = torch.zeros(shape, dtype=torch.float32, device=p.device)
+    by_scores = _backward(grad, p, alpha, dim, in_alpha)
+    return by_scores, in_alpha.unsqueeze(dim)
+
+
+def _backward(
+    grad: Tensor, p: Tensor, alpha: float | Tensor, dim: int, in_alpha: Tensor | None
+) -> Tensor:
+    out = torch.empty_like(p)
+    if p.numel() == 0:
+        return out
+    kind, eps, alphas = kind_of(alpha)
+    rows, tensors, steps = address(dim, p, grad, out, alphas)
+    arguments = (
+        *tensors, in_alpha, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps
+    )  # fmt: skip
+    options = {"LEVELS": rows.levels, "KIND": kind, "ALPHA": in_alpha is not None}
+    if rows.columns > LONGEST_BACKWARD:
+        backward_blocks[(rows.count,)](*arguments, **options, K=BACKWARD_BLOCK, num_warps=16)
+        return out
+    tile = backward_tile_shape(rows, p.element_size(), kind)
+    backward_tile[(ceiling(rows.count, tile.rows),)](
+        *arguments, **options, J=tile.slabs, R=tile.rows, K=tile.width, num_warps=tile.warps
+    )
+    return out

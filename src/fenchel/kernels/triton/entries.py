@@ -1,0 +1,105 @@
+"""One entry of a row: p, s = p^(2 - alpha) = -dp/dA and t = p^(alpha - 1) = 1 + e (x - A).
+
+A row is solved at points that float32 holds, and what is left of the normaliser is `low`. For alpha
+= 2 and 3/2, and for alpha > 2, the point is the edge of the support A - 1/e: x - point is exact near
+it, and t with it. For any other alpha the point is A itself, since e (x - A) is what log(1 + .) wants
+near t = 1, and `low` is applied to first order; t comes from the edge, held as a sum of two numbers.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.elementary import exp2, log2, log2_near_one, rough_log2_near_one
+
+# Kinds of alpha. EACH_ROW is GENERAL up to 2 and STEEP above, row by row.
+SPARSEMAX: tl.constexpr = tl.constexpr(0)
+ENTMAX15: tl.constexpr = tl.constexpr(1)
+GENERAL: tl.constexpr = tl.constexpr(2)
+STEEP: tl.constexpr = tl.constexpr(3)
+EACH_ROW: tl.constexpr = tl.constexpr(4)
+SMALLEST: tl.constexpr = tl.constexpr(1e-37)  # a normal float32
+TINY: tl.constexpr = tl.constexpr(1e-20)  # stands for e = 0: log(1 + e u)/e is then u
+
+
+@triton.jit
+def epsilon(alpha):
+    """e = alpha - 1 in float32, never zero; the subtraction happens in the precision of alpha."""
+    e = (alpha - 1.0).to(tl.float32)
+    return tl.where(tl.abs(e) < TINY, TINY, e)
+
+
+@triton.jit
+def split(number):
+    """A float64 as the sum of two float32."""
+    high = number.to(tl.float32)
+    return high, (number - high.to(tl.float64)).to(tl.float32)
+
+
+@triton.jit
+def two_sum(a, b):
+    """a + b as the rounded sum and what was rounded off."""
+    total = a + b
+    rest = total - a
+    return total, (a - (total - rest)) + (b - rest)
+
+
+@triton.jit
+def first_point(e, KIND: tl.constexpr):
+    """A point at or to the left of the root, relative to the largest score."""
+    if KIND == SPARSEMAX:
+        return e * 0.0 - 1.0
+    elif KIND == ENTMAX15:
+        return e * 0.0 - 2.0
+    elif KIND == STEEP:
+        return -1.0 / e
+    else:
+        return e * 0.0
+
+
+@triton.jit
+def steep_entry(z, point, low, e):
+    """alpha > 2"""
+    t = ((z - point) - low) * e
+    inside = t > 0.0
+    p = exp2(log2(t) / e)
+    return tl.where(inside, p, 0.0), tl.where(inside, p / t, 0.0), tl.where(inside, t, 0.0)
+
+
+@triton.jit
+def general_entry(z, point, low, e):
+    """alpha <= 2"""
+    edge, edge_low = split(point.to(tl.float64) - 1.0 / e.to(tl.float64))
+    t = ((z - edge) - edge_low) * e
+    p = exp2(log2_near_one(t, (z - point) * e) * (1.0 / e))
+    s = p / t
+    p -= low * s
+    inside = (t > 0.0) & (p > 0.0)
+    return tl.where(inside, p, 0.0), tl.where(inside, s, 0.0), tl.where(inside, t, 0.0)
+
+
+@triton.jit
+def rough_entry(z, point, e):
+    """(p, s) for alpha <= 2 to 1e-5, with the hardware's exponential: enough to find the way."""
+    less_one = (z - point) * e
+    t = tl.maximum(less_one + 1.0, SMALLEST)
+    p = tl.exp2(rough_log2_near_one(t, less_one) * (1.0 / e))
+    inside = less_one > -1.0
+    return tl.where(inside, p, 0.0), tl.where(inside, p / t, 0.0)
+
+
+@triton.jit
+def entry(z, point, low, e, KIND: tl.constexpr):
+    """(p, s, t) of every score z, relative to the largest one."""
+    if KIND == SPARSEMAX:
+        t = tl.maximum((z - point) - low, 0.0)
+        return t, tl.where(t > 0.0, 1.0, 0.0), t
+    elif KIND == ENTMAX15:
+        t = tl.maximum((z - point) - low, 0.0) * 0.5
+        return t * t, t, t
+    elif KIND == STEEP:
+        return steep_entry(z, point, low, e)
+    else:
+        return general_entry(z, point, low, e)

@@ -1,0 +1,21 @@
+"""alpha as the kernels take it: which kind it is, alpha - 1 as a number, or one value a row."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, GENERAL, SPARSEMAX, STEEP, TINY
+
+
+def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:
+    """(kind, alpha - 1, tensor): the number is not used when there is a tensor."""
+    if isinstance(alpha, Tensor):
+        return EACH_ROW.value, 0.0, alpha
+    if alpha == 2:
+        kind = SPARSEMAX
+    elif alpha == 1.5:
+        kind = ENTMAX15
+    else:
+        kind = STEEP if alpha > 2 else GENERAL
+    eps = alpha - 1
+    return kind.value, eps if abs(eps) >= TINY.value else TINY.value, None

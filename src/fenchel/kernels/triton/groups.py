@@ -1,0 +1,252 @@
+"""entmax of rows too long for the chip, in three kernels that each stream.
+
+1. `group_maxima`: the largest score of every GROUP neighbouring columns; reads the row once.
+2. `solve_groups`, one program a row: the root of the maxima alone is a lower bound, so only groups
+   whose maximum lies above its edge can hold support. Their numbers are listed, and Newton's
+   method (the bracket, for alpha > 2) visits the columns of those groups alone.
+3. `write_groups`: p, reading only the groups that hold support; writes the row once.
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.entries import (
+    EACH_ROW,
+    GENERAL,
+    STEEP,
+    entry,
+    first_point,
+    rough_entry,
+    steep_entry,
+    two_sum,
+)
+from fenchel.kernels.triton.normalizer import FINE, ROUGH, climb, tile_sums
+from fenchel.kernels.triton.reductions import (
+    SLAB_AXIS,
+    along_slabs,
+    larger,
+    row_max,
+    row_sums,
+)
+from fenchel.kernels.triton.steep import solve_steep
+from fenchel.kernels.triton.tiles import finite_peak, load_scores, row_epsilon, tile_rows
+
+CLOSE: tl.constexpr = tl.constexpr(1e-3)  # excess at which the maxima are left
+MARGIN: tl.constexpr = tl.constexpr(4e-5)  # what a rough or rounded edge may hide
+STATE: tl.constexpr = tl.constexpr(3)  # numbers kept of a row: largest score, point, low
+
+
+@triton.jit
+def group_maxima(
+    scores, mask, maxima, columns, groups, middle, inner, steps, mask_steps,
+    LEVELS: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    place = column.to(tl.int64)
+    places = row_offset(row, middle, inner, steps, LEVELS) + place * steps[3]
+    mask_places = row_offset(row, middle, inner, mask_steps, LEVELS) + place * mask_steps[3]
+    x = load_scores(scores, mask, places, mask_places, column < columns)
+    tl.store(maxima + row * groups + group, tl.reduce(x, 1, larger), mask=group < groups)
+
+
+@triton.jit
+def _support_begins(peak, point, e, KIND: tl.constexpr):
+    """A score below which p = 0 whatever was rounded; -inf if there is none."""
+    if KIND == STEEP:
+        edge = point
+    elif KIND == GENERAL:
+        edge = tl.where(e > 0.0, peak + (point - 1.0 / e), float("-inf"))
+    else:
+        edge = peak + point
+    return edge - MARGIN * (1.0 + tl.abs(edge))
+
+
+@triton.jit
+def listed_tile(data, start):
+    """The scores of the next BLOCK listed groups, as a tile with J = BLOCK and K = GROUP."""
+    scores, mask, listed, found, columns, step, mask_step, _, places, within = data
+    place = start + places
+    group = tl.load(listed + place, mask=place < found, other=0)
+    column = group * within.shape[2] + within
+    inside = (place < found) & (column < columns)
+    wide = column.to(tl.int64)
+    return load_scores(scores, mask, wide * step, wide * mask_step, inside), column
+
+
+@triton.jit
+def listed_zeros(data):
+    return (data[8] + data[9]).to(tl.float32) * 0.0
+
+
+@triton.jit
+def listed_shape(GROUP: tl.constexpr, BLOCK: tl.constexpr):
+    """Two index tiles that tell `listed_tile` how many groups to take, and their size."""
+    return along_slabs(tl.arange(0, BLOCK)), tl.arange(0, GROUP)[None, None, :]
+
+
+@triton.jit
+def _listed_sums(data, point, e, KIND: tl.constexpr):
+    """F and S over the listed groups."""
+    mass = listed_zeros(data)
+    slope = listed_zeros(data)
+    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
+        x, _ = listed_tile(data, start)
+        p, s, _ = entry(x - data[7], point, 0.0, e, KIND)
+        mass += p
+        slope += s
+    return row_sums(mass, slope)
+
+
+@triton.jit
+def _rough_listed_sums(data, point, e, KIND: tl.constexpr):
+    mass = listed_zeros(data)
+    slope = listed_zeros(data)
+    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
+        x, _ = listed_tile(data, start)
+        p, s = rough_entry(x - data[7], point, e)
+        mass += p
+        slope += s
+    return row_sums(mass, slope)
+
+
+@triton.jit
+def _steep_listed_sums(data, point, low, e):
+    mass = listed_zeros(data)
+    slope = mass
+    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
+        x, _ = listed_tile(data, start)
+        p, s, _ = steep_entry(x, point, low, e)
+        mass += p
+        slope += s
+    return row_sums(mass, slope)
+
+
+@triton.jit
+def _list_groups(maxima, listed, begin, WIDTH: tl.constexpr):
+    """Write the numbers of the groups that reach `begin`, and count them."""
+    maxima = tl.reshape(maxima, [WIDTH])
+    reaches = ((maxima >= begin) & (maxima > float("-inf"))).to(tl.int32)
+    place = tl.cumsum(reaches, 0) - reaches
+    tl.store(listed + place, tl.arange(0, WIDTH), mask=reaches != 0)
+    tl.debug_barrier()  # what one thread has listed, another one reads
+    return tl.sum(reaches, axis=0)
+
+
+@triton.jit
+def _solve_listed(
+    scores, mask, listed, maxima, peak, e, columns, step, mask_step,
+    KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """(point, low, how many groups are listed) of one row."""
+    if KIND == STEEP:
+        lower = peak - 1.0 / e
+    else:
+        lower, low = climb(
+            tile_sums, (maxima - peak,), first_point(e, KIND), e, columns, CLOSE, 1, KIND
+        )
+        lower += low
+    begin = _support_begins(peak, lower, e, KIND)
+    found = _list_groups(maxima, listed, begin, WIDTH)
+    places, within = listed_shape(GROUP, BLOCK)
+    data = (scores, mask, listed, found, columns, step, mask_step, peak, places, within)
+    if KIND == STEEP:
+        point, low = solve_steep(_steep_listed_sums, data, peak, e, 1)
+    else:
+        point = lower
+        if KIND == GENERAL:
+            point, low = climb(_rough_listed_sums, data, point, e, columns, ROUGH, 1, KIND)
+            point += low
+        point, low = climb(_listed_sums, data, point, e, columns, FINE, 1, KIND)
+        point, low = two_sum(point, low)
+    return point, low, found
+
+
+@triton.jit
+def solve_groups(
+    scores, mask, alpha, maxima, listed, state, eps, count, columns, groups, middle, inner,
+    steps, mask_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr,
+    GROUP: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    if mask is not None:
+        mask += row_offset(row, middle, inner, mask_steps, LEVELS)
+    listed += row * (groups + 1)
+    group = tl.arange(0, WIDTH)[None, None, :]
+    held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
+    peak = finite_peak(row_max(held))
+    if KIND == EACH_ROW:
+        if e > 1.0:
+            point, low, found = _solve_listed(
+                scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
+                STEEP, GROUP, BLOCK, WIDTH,
+            )  # fmt: skip
+        else:
+            point, low, found = _solve_listed(
+                scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
+                GENERAL, GROUP, BLOCK, WIDTH,
+            )  # fmt: skip
+    else:
+        point, low, found = _solve_listed(
+            scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
+            KIND, GROUP, BLOCK, WIDTH,
+        )  # fmt: skip
+    tl.store(state + row * STATE, peak)
+    tl.store(state + row * STATE + 1, point)
+    tl.store(state + row * STATE + 2, low)
+    tl.store(listed + groups, found)
+
+
+@triton.jit
+def _write_block(
+    scores, out, mask, held, column, inside, peak, point, low, e, step, out_step, mask_step,
+    KIND: tl.constexpr,
+):  # fmt: skip
+    lives = (held >= _support_begins(peak, point, e, KIND)) & (held > float("-inf"))
+    wide = column.to(tl.int64)
+    x = load_scores(scores, mask, wide * step, wide * mask_step, inside & lives[:, None])
+    if KIND == STEEP:
+        p, _, _ = steep_entry(x, point, low, e)
+    else:
+        p, _, _ = entry(x - peak, point, low, e, KIND)
+    tl.store(out + wide * out_step, p + (peak - peak), mask=inside)
+
+
+@triton.jit
+def write_groups(
+    scores, out, mask, alpha, maxima, state, eps, count, columns, groups, middle, inner,
+    steps, out_steps, mask_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    out += row_offset(row, middle, inner, out_steps, LEVELS)
+    if mask is not None:
+        mask += row_offset(row, middle, inner, mask_steps, LEVELS)
+    peak = tl.load(state + row * STATE)
+    point = tl.load(state + row * STATE + 1)
+    low = tl.load(state + row * STATE + 2)
+    group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
+    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    inside = column < columns
+    if KIND == EACH_ROW:
+        if e > 1.0:
+            _write_block(scores, out, mask, held, column, inside, peak, point, low, e,
+                         steps[3], out_steps[3], mask_steps[3], STEEP)  # fmt: skip
+        else:
+            _write_block(scores, out, mask, held, column, inside, peak, point, low, e,
+                         steps[3], out_steps[3], mask_steps[3], GENERAL)  # fmt: skip
+    else:
+        _write_block(scores, out, mask, held, column, inside, peak, point, low, e,
+                     steps[3], out_steps[3], mask_steps[3], KIND)  # fmt: skip

@@ -1,0 +1,139 @@
+"""Kernels of the entmax loss that need the normaliser A alone: each streams over the scores.
+
+slope_tile    g (p - q), the gradient in the scores
+terms_rows    the loss for targets that are probabilities
+alpha_rows    the derivative in alpha, dOmega(q)/dalpha - dOmega(p)/dalpha (envelope theorem)
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.elementary import LN_2, expm1_ratio, expm1_ratio_slope, log2
+from fenchel.kernels.triton.loss import entry_at, entry_of_rows, score_less
+from fenchel.kernels.triton.reductions import row_sum
+from fenchel.kernels.triton.tiles import (
+    load_scores,
+    row_epsilon,
+    tile_columns,
+    tile_inside,
+    tile_places,
+    tile_rows,
+)
+
+
+@triton.jit
+def slope_tile(
+    scores, target, alpha, normalizers, grad, out, eps, ignore, count, columns, middle, inner,
+    steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, GIVEN: tl.constexpr,
+    R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """With GIVEN, `scores` holds p."""
+    row = tile_rows(tl.program_id(0) * R, R)
+    column = tl.program_id(1) * K + tile_columns(1, K)
+    present = row < count
+    inside = tile_inside(row, column, count, columns, R)
+    places = tile_places(row, column, middle, inner, steps, LEVELS)
+    x = load_scores(scores, None, places, places, inside)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
+    place = row_offset(row, middle, inner, normalizer_steps, LEVELS)
+    a = tl.load(normalizers + place, mask=present, other=0.0)
+    place = row_offset(row, middle, inner, grad_steps, LEVELS)
+    g = tl.load(grad + place, mask=present, other=0.0).to(tl.float32)
+    counts = a != float("-inf")
+    place = row_offset(row, middle, inner, target_steps, LEVELS)
+    if CLASSES:
+        wanted = tl.load(target + place, mask=present, other=0)
+        counts = counts & (wanted != ignore)
+        q = tl.where(column == wanted, 1.0, 0.0)
+    else:
+        target_places = tile_places(row, column, middle, inner, target_steps, LEVELS)
+        q = tl.load(target + target_places, mask=inside, other=0.0).to(tl.float32)
+    if GIVEN:
+        p = x
+    else:
+        p, _, _ = entry_at(x, tl.where(counts, a, 0.0), e, KIND)
+    g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
+    slope = tl.where(counts, g * (p - q), 0.0)
+    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    tl.store(out + out_places, slope, mask=inside)
+
+
+@triton.jit
+def _term(x, q, p, t, a, e):
+    """One class's part of the loss; 0 where q = p = 0."""
+    u = score_less(x, a)
+    log_q = log2(tl.where(q > 0.0, q, 1.0)) * LN_2
+    length = log_q * expm1_ratio(e * log_q)
+    inside = (q * (length - u) + t * (p - q)) / (1.0 + e)
+    outside = q * ((length + 1.0 / e) / (1.0 + e) - 1.0 / e - u)
+    value = tl.where(t > 0.0, inside, outside)
+    value = tl.where(q > 0.0, value, t * p / (1.0 + e))
+    return tl.where((q > 0.0) & (x == float("-inf")), float("inf"), value)
+
+
+@triton.jit
+def terms_rows(
+    scores, target, alpha, normalizers, loss, eps, count, columns, middle, inner,
+    steps, target_steps, alpha_steps, normalizer_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    target += row_offset(row, middle, inner, target_steps, LEVELS)
+    a = tl.load(normalizers + row_offset(row, middle, inner, normalizer_steps, LEVELS))
+    finite = tl.where(a == float("-inf"), 0.0, a)
+    total = tl.zeros([1, 1, K], tl.float32)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        wide = column.to(tl.int64)
+        inside = column < columns
+        x = load_scores(scores, None, wide * steps[3], wide, inside)
+        q = tl.load(target + wide * target_steps[3], mask=inside, other=0.0).to(tl.float32)
+        p, _, t = entry_of_rows(x, finite, e, KIND, 1)
+        total += _term(x, q, p, t, finite, e)
+    value = row_sum(total)
+    value = tl.where(value < 0.0, 0.0, value)  # unlike maximum, this keeps NaN
+    tl.store(loss + row, value + (finite - finite).to(tl.float32))
+
+
+@triton.jit
+def _omega_slope(p, e):
+    """d/dalpha of p l phi1(e l)/alpha, l = log p: one class's part of dOmega(p)/dalpha."""
+    length = log2(tl.where(p > 0.0, p, 1.0)) * LN_2
+    z = e * length
+    alpha = 1.0 + e
+    return p * length * (length * expm1_ratio_slope(z) - expm1_ratio(z) / alpha) / alpha
+
+
+@triton.jit
+def alpha_rows(
+    p, target, alpha, normalizers, slopes, ignore, count, columns, middle, inner,
+    steps, target_steps, alpha_steps, normalizer_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    p += row_offset(row, middle, inner, steps, LEVELS)
+    target += row_offset(row, middle, inner, target_steps, LEVELS)
+    a = tl.load(normalizers + row_offset(row, middle, inner, normalizer_steps, LEVELS))
+    total = tl.zeros([1, 1, K], tl.float32)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        wide = column.to(tl.int64)
+        inside = column < columns
+        total -= _omega_slope(tl.load(p + wide * steps[3], mask=inside, other=0.0), e)
+        if not CLASSES:  # an index has Omega(q) = 0 for every alpha
+            q = tl.load(target + wide * target_steps[3], mask=inside, other=0.0)
+            total += _omega_slope(q.to(tl.float32), e)
+    slope = row_sum(total)
+    slope = tl.where(a == a, slope, float("nan"))
+    if CLASSES:
+        slope = tl.where(tl.load(target) == ignore, 0.0, slope)
+    tl.store(slopes + row, slope)

@@ -1,0 +1,92 @@
+"""Reductions of a tile to its rows.
+
+A tile has J * K columns of R rows, in three axes: J runs inside a thread, K across threads, and what
+threads K leaves free go to R. Which of J and R comes first decides that, and Triton 3.6 and 3.9
+decide differently. Row values keep the axes, with J = K = 1; a tile of one row has plain scalars,
+which every thread holds.
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
+import triton
+import triton.language as tl
+
+_VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
+ROW_AXIS: tl.constexpr = tl.constexpr(0 if _VERSION < (3, 7) else 1)
+SLAB_AXIS: tl.constexpr = tl.constexpr(1 if _VERSION < (3, 7) else 0)
+
+
+@triton.jit
+def along_slabs(vector):
+    """A vector as a tile whose only long axis is J."""
+    if SLAB_AXIS == 0:
+        return vector[:, None, None]
+    else:
+        return vector[None, :, None]
+
+
+@triton.jit
+def along_rows(vector):
+    """A vector with one value a row as a row value."""
+    if ROW_AXIS == 0:
+        return vector[:, None, None]
+    else:
+        return vector[None, :, None]
+
+
+@triton.jit
+def larger(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _add_pairs(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
+def slab_max(tile):
+    """The maxima over J, as a tile with J = 1; NaN wins."""
+    return tl.reduce(tile, SLAB_AXIS, larger, keep_dims=True)
+
+
+@triton.jit
+def row_max(slab):
+    """The largest of every row of a tile with J = 1; NaN wins."""
+    if slab.shape[ROW_AXIS] == 1:
+        return tl.reduce(tl.reshape(slab, [slab.shape[2]]), 0, larger)
+    else:
+        return tl.reduce(slab, 2, larger, keep_dims=True)
+
+
+@triton.jit
+def row_sum(tile):
+    slab = tl.sum(tile, axis=SLAB_AXIS, keep_dims=True)
+    if slab.shape[ROW_AXIS] == 1:
+        return tl.sum(tl.reshape(slab, [slab.shape[2]]), axis=0)
+    else:
+        return tl.sum(slab, axis=2, keep_dims=True)
+
+
+@triton.jit
+def row_sums(a, b):
+    """Two sums at once, which costs one exchange between threads instead of two."""
+    a = tl.sum(a, axis=SLAB_AXIS, keep_dims=True)
+    b = tl.sum(b, axis=SLAB_AXIS, keep_dims=True)
+    if a.shape[ROW_AXIS] == 1:
+        K: tl.constexpr = a.shape[2]
+        return tl.reduce((tl.reshape(a, [K]), tl.reshape(b, [K])), 0, _add_pairs)
+    else:
+        return tl.reduce((a, b), 2, _add_pairs, keep_dims=True)
+
+
+@triton.jit
+def any_row(condition, R: tl.constexpr):
+    """Whether a row value holds for some row of the tile."""
+    if R == 1:
+        return condition
+    else:
+        return tl.max(tl.reshape(condition.to(tl.int32), [R]), axis=0) > 0

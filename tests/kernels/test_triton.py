@@ -1,0 +1,240 @@
+"""The Triton kernels against the float64 reference: on the GPU, or interpreted where there is none.
+
+The interpreter runs one Python operation an element, so shapes are small; tiles and the lengths from
+which other kernels take over are shrunk to reach every branch all the same.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+
+import pytest
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference import entmax as reference
+from fenchel.kernels.reference import entmax_loss as reference_loss
+
+if importlib.util.find_spec("triton") is None:
+    pytest.skip("Triton is not installed", allow_module_level=True)
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":  # read when a kernel is defined, that is, by the imports below
+    os.environ["TRITON_INTERPRET"] = "1"
+
+from fenchel.kernels.triton import addressing, configuration, entmax, entmax_loss  # noqa: E402
+
+os.environ.pop("TRITON_INTERPRET", None)
+
+# numpy, which interprets, warns where a GPU divides by zero in a lane whose result is not used
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+ACCURACY = 2e-7
+ALPHAS = (2.0, 1.5, 1.3, 1.0, 0.6, 1.75, 2.5, 10.0)
+INF, NAN = math.inf, math.nan
+IGNORED = -100
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    if DEVICE == "cpu":
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(params=["tile", "groups"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which kernels take a row: those that hold it, or those that stream over it."""
+    if request.param == "groups":
+        for name in ("LONGEST_TILE", "LONGEST_POWER_TILE", "LONGEST_STEEP_TILE"):
+            monkeypatch.setattr(configuration, name, 4)
+        monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
+        monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
+        monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
+        monkeypatch.setattr(entmax, "groups_shape", _small_groups)
+    return request.param
+
+
+def _small_groups(columns: int) -> configuration.Groups:
+    groups = configuration.ceiling(columns, 4)
+    return configuration.Groups(4, groups, configuration.power_of_two(groups), 4, 1, 2, 1)
+
+
+def _tensor(*shape: int, scale: float = 1.0) -> Tensor:
+    return (torch.randn(shape, dtype=torch.float64) * scale).float().to(DEVICE)
+
+
+def _per_row(count: int) -> Tensor:
+    """One alpha a row, on both sides of 1 and of 2."""
+    return torch.linspace(0.7, 3.0, count, dtype=torch.float64, device=DEVICE).unsqueeze(-1)
+
+
+def _error(actual: Tensor, expected: Tensor) -> float:
+    return (actual.double() - expected.double()).abs().max().item()
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS, "rows"])
+@pytest.mark.parametrize("scale", [1.0, 0.02])
+def test_entmax_is_exact(kernel: str, alpha: float | str, scale: float) -> None:
+    scores = _tensor(4, 21, scale=scale)
+    value = _per_row(4) if isinstance(alpha, str) else alpha
+    p = entmax.entmax(scores, value)
+    assert _error(p, reference.entmax(scores, value)) <= ACCURACY
+    assert _error(p.double().sum(-1), torch.ones(4, device=DEVICE)) <= 1e-6
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2])
+def test_a_dense_row_sums_to_one(alpha: float) -> None:
+    columns = 100_000 if DEVICE == "cuda" else 300  # the interpreter adds one by one
+    scores = torch.zeros(1, columns, device=DEVICE)
+    scores[0, ::3] = -1e-4
+    p = entmax.entmax(scores, alpha)
+    assert abs(p.double().sum().item() - 1) <= 1e-6
+    assert _error(p, reference.entmax(scores, alpha)) <= ACCURACY
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 64, 65, 130, 1030])
+def test_every_tile_shape(columns: int) -> None:
+    scores = _tensor(3, columns)
+    assert _error(entmax.entmax(scores, 1.5), reference.entmax(scores, 1.5)) <= ACCURACY
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 3.0])
+def test_nothing_left_is_zero_and_nan_stays_in_its_row(kernel: str, alpha: float) -> None:
+    scores = _tensor(5, 19)
+    scores[0, 3], scores[1], scores[2, 0], scores[3, 1:] = NAN, -INF, INF, -INF
+    p = entmax.entmax(scores, alpha)
+    assert p[0].isnan().all()
+    assert p[1].eq(0).all()
+    assert p[2].isnan().all()
+    assert p[3].tolist() == [1.0] + [0.0] * 18
+    assert _error(p[4], reference.entmax(scores[4], alpha)) <= ACCURACY
+
+
+@pytest.mark.parametrize("dim", [-1, -2, 0])
+@pytest.mark.parametrize("shape", [(3, 1, 7), (1, 5, 1), (3, 5, 7), (1, 1, 7)])
+def test_masks_broadcast_along_any_dim(kernel: str, dim: int, shape: tuple[int, ...]) -> None:
+    scores = _tensor(3, 5, 7)
+    mask = torch.rand(shape, device=DEVICE) > 0.4
+    alpha = torch.tensor([1.5, 1.2, 2.0], device=DEVICE).view(3, 1, 1) if dim != 0 else 1.5
+    p = entmax.entmax(scores, alpha, mask, dim)
+    rows = scores.masked_fill(~mask, -INF).movedim(dim, -1)
+    value = alpha if isinstance(alpha, float) else alpha.expand(3, rows.shape[1], 1)
+    assert _error(p.movedim(dim, -1), reference.entmax(rows, value)) <= ACCURACY
+
+
+def test_strides_are_followed() -> None:
+    roomy = torch.full((4, 6, 22), NAN, device=DEVICE)
+    roomy[:, ::2, ::2] = _tensor(4, 3, 11)
+    scores = roomy[:, ::2, ::2].transpose(0, 1)
+    p = entmax.entmax(scores, 1.5)
+    assert p.shape == scores.shape
+    assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_rounds_once(dtype: torch.dtype) -> None:
+    scores = _tensor(2, 30).to(dtype)
+    expected = reference.entmax(scores.double(), 1.5)
+    # The interpreter cuts bfloat16 off where a GPU rounds it.
+    ulp = torch.finfo(dtype).eps * (0.5 if DEVICE == "cuda" else 1.0)
+    assert _error(entmax.entmax(scores, 1.5), expected) <= ulp
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS[:7], "rows"])
+def test_backward(kernel: str, alpha: float | str) -> None:
+    scores, grad = _tensor(4, 21), _tensor(4, 21)
+    value = _per_row(4) if isinstance(alpha, str) else alpha
+    p = entmax.entmax(scores, value)
+    expected = reference.entmax_backward(grad.double(), p.double(), value)
+    size = expected.abs().max().item()
+    assert _error(entmax.entmax_backward(grad, p, value), expected) <= 1e-6 * max(size, 1)
+    values = torch.full((4, 1), value).to(DEVICE) if isinstance(value, float) else value
+    by_scores, by_alpha = entmax.entmax_backward_alpha(grad, p, values)
+    _, expected_alpha = reference.entmax_backward_alpha(grad.double(), p.double(), values.double())
+    assert _error(by_scores, expected) <= 1e-6 * max(size, 1)
+    assert _error(by_alpha.squeeze(-1), expected_alpha) <= 2e-6
+
+
+def test_backward_of_nothing_is_zero_and_nan_stays_in_its_row(kernel: str) -> None:
+    p = entmax.entmax(_tensor(3, 9), 1.5)
+    p[0], p[1, 2] = 0.0, NAN
+    grad = torch.full_like(p, 0.5)
+    out = entmax.entmax_backward(grad, p, 1.5)
+    assert out[0].eq(0).all()
+    assert out[1].isnan().any()
+    assert not out[2].isnan().any()
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("alpha", [2.0, 1.5, 1.3, 1.0, 2.5, "rows"])
+def test_loss_and_its_slopes(kernel: str, alpha: float | str, probabilities: bool) -> None:
+    scores = _tensor(5, 10, scale=2.0)
+    scores[1, 3], scores[4] = -INF, -INF
+    target = torch.tensor([int(scores[0].argmax()), 5, IGNORED, 9, 0], device=DEVICE)
+    if probabilities:
+        weights = torch.rand(5, 10, device=DEVICE) * (torch.rand(5, 10, device=DEVICE) > 0.5)
+        weights[1, 3] = 0.0
+        target = weights / weights.sum(-1, keepdim=True)
+    value = _per_row(5) if isinstance(alpha, str) else alpha
+    exact = target.double() if probabilities else target
+    expected, normalizer = reference_loss.entmax_loss(scores.double(), exact, value, IGNORED)
+    loss, found = entmax_loss.entmax_loss(scores, target, value, IGNORED)
+    assert loss[4].item() == INF
+    assert found[4].item() == -INF
+    assert _error(loss[:4], expected[:4]) <= 1e-6 * expected[:4].max().item()
+    assert _error(found[:4], normalizer[:4]) <= 2e-6
+    grad = _tensor(5)
+    slope = entmax_loss.entmax_loss_backward(grad, scores, target, value, found, IGNORED)
+    arguments = (grad.double(), scores.double(), exact, value, normalizer, IGNORED)
+    assert _error(slope, reference_loss.entmax_loss_backward(*arguments)) <= 3 * ACCURACY
+    values = torch.full((5, 1), value).to(DEVICE) if isinstance(value, float) else value
+    by_alpha = entmax_loss.entmax_loss_alpha(scores, target, values, found, IGNORED)
+    arguments = (scores.double(), exact, values.double(), normalizer, IGNORED)
+    assert _error(by_alpha, reference_loss.entmax_loss_alpha(*arguments)) <= 2e-5
+
+
+def test_an_index_that_is_no_class_gives_nan() -> None:
+    target = torch.tensor([0, 7], device=DEVICE)
+    loss, _ = entmax_loss.entmax_loss(_tensor(2, 7), target, 1.5, IGNORED)
+    assert loss.isnan().tolist() == [False, True]
+
+
+def test_empty_tensors() -> None:
+    empty = torch.empty(0, 5, device=DEVICE)
+    assert entmax.entmax(empty, 1.5).shape == (0, 5)
+    assert entmax.entmax_backward(empty, empty, 1.5).shape == (0, 5)
+
+
+def test_rows_are_merged_where_every_tensor_allows() -> None:
+    scores, mask = torch.empty(2, 3, 4, 5), torch.empty(2, 1, 4, 5)
+    rows, _, (steps, mask_steps) = addressing.address(-1, scores, mask)
+    assert (rows.count, rows.columns, rows.levels) == (24, 5, 3)
+    assert (steps, mask_steps) == ((60, 20, 5, 1), (20, 0, 5, 1))
+    rows, _, (steps,) = addressing.address(1, scores)
+    assert (rows.levels, steps) == (2, (0, 60, 1, 20))
+    rows, _, (steps,) = addressing.address(-1, scores)
+    assert (rows.levels, steps) == (1, (0, 0, 5, 1))
+
+
+def test_more_levels_than_there_are_cost_a_copy() -> None:
+    scores = torch.empty(2, 2, 2, 2, 2, 3)
+    mask = torch.empty(1, 2, 1, 2, 1, 3)
+    rows, tensors, _ = addressing.address(-1, scores, mask)
+    assert (rows.count, rows.levels) == (32, 1)
+    assert tensors[1] is not None
+    assert tensors[1].shape == scores.shape
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a CUDA device")
+def test_cuda_graphs_capture_every_call() -> None:
+    scores = _tensor(64, 1000)
+    entmax.entmax(scores, 1.5)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        p = entmax.entmax(scores, 1.5)
+    scores.copy_(_tensor(64, 1000))
+    graph.replay()
+    assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY

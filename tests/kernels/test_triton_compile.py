@@ -1,0 +1,125 @@
+"""Every kernel compiles ahead of time for every GPU that is supported, on a machine without one.
+
+The public functions are called on CPU tensors with the launcher replaced by a recorder; what they
+would launch is then compiled. It happens in a process of its own, since in this one Triton may
+interpret its kernels.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+CAPABILITIES = (80, 90, 100)
+ALPHAS = (2.0, 1.5, 1.3, 3.0, torch.tensor([[1.2], [2.5]], dtype=torch.float64))
+SHORT, LONG = 96, 40000
+KERNELS = {
+    "entmax_tile", "backward_tile", "backward_blocks", "group_maxima", "solve_groups",
+    "write_groups", "loss_tile", "loss_groups", "terms_rows", "slope_tile", "alpha_rows",
+}  # fmt: skip
+
+requires_triton = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="Triton is not installed"
+)
+
+
+@requires_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_every_kernel_compiles(capability: int) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    result = subprocess.run(
+        [sys.executable, __file__, str(capability)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    assert set(result.stdout.split()) == KERNELS
+
+
+def _calls(alpha: Any) -> None:
+    from fenchel.kernels.triton import entmax, entmax_loss
+
+    for columns, dtype in ((SHORT, torch.bfloat16), (SHORT, torch.float32), (LONG, torch.float32)):
+        scores = torch.empty(2, columns, dtype=dtype)
+        mask = torch.ones(1, columns, dtype=torch.bool)
+        entmax.entmax(scores, alpha, mask if dtype == torch.float32 else None)
+        index = torch.zeros(2, dtype=torch.int64)
+        loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100)
+        entmax_loss.entmax_loss_backward(loss, scores, index, alpha, normalizer, -100)
+        if columns == SHORT and dtype == torch.float32:
+            entmax_loss.entmax_loss(scores, scores, alpha, -100)
+            entmax_loss.entmax_loss_backward(loss, scores, scores, alpha, normalizer, -100)
+        entmax.entmax_backward(scores, scores, alpha)
+        if isinstance(alpha, torch.Tensor):
+            entmax.entmax_backward_alpha(scores, scores, alpha)
+            entmax_loss.entmax_loss_alpha(scores, index, alpha, normalizer, -100)
+
+
+def _describe(value: Any, path: tuple[int, ...], constants: dict, attributes: dict) -> Any:
+    """The type of an argument as Triton's launcher would specialise it."""
+    if value is None or (isinstance(value, int) and value == 1):
+        constants[path] = value
+        return "constexpr"
+    if isinstance(value, tuple):
+        return tuple(_describe(v, (*path, i), constants, attributes) for i, v in enumerate(value))
+    if isinstance(value, torch.Tensor):
+        attributes[path] = [["tt.divisibility", 16]]
+        short = {"float": "fp", "bfloat": "bf", "int": "i", "bool": "i1"}
+        name = str(value.dtype).removeprefix("torch.")
+        word = name.rstrip("0123456789")
+        return f"*{short[word]}{name[len(word) :]}"
+    if isinstance(value, int):
+        if value % 16 == 0:
+            attributes[path] = [["tt.divisibility", 16]]
+        return "i32" if abs(value) < 2**31 else "i64"
+    return "fp32"
+
+
+def _compile(kernel: Any, args: tuple, options: dict, capability: int) -> None:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    options = dict(options)
+    launch = {name: options.pop(name) for name in ("num_warps", "maxnreg") if name in options}
+    signature, constants, attributes = {}, {}, {}
+    for position, name in enumerate(kernel.arg_names):
+        if name in options:
+            constants[(position,)] = options[name]
+            signature[name] = "constexpr"
+        else:
+            signature[name] = _describe(args[position], (position,), constants, attributes)
+    source = ASTSource(kernel, signature, constants, attributes)
+    triton.compile(source, target=GPUTarget("cuda", capability, 32), options=launch)
+
+
+def main(capability: int) -> None:
+    from triton.runtime.jit import JITFunction
+
+    launches: dict[str, tuple] = {}
+
+    def record(self, *args, grid, warmup, **options):
+        kinds = tuple(a.dtype if isinstance(a, torch.Tensor) else type(a) for a in args)
+        launches[repr((self.__name__, kinds, options))] = (self, args, options)
+
+    JITFunction.run = record
+    for alpha in ALPHAS:
+        _calls(alpha)
+    for kernel, args, options in launches.values():
+        _compile(kernel, args, options, capability)
+        print(kernel.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+    main(int(sys.argv[1]))
