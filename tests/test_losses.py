@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -17,6 +16,7 @@ import fenchel
 from tests import oracle
 from tests.accuracy import assert_within
 from tests.catalogue import ENTMAX_ALPHAS, tensor
+from tests.implementations import DEFAULT, GPU, parameters, running_on
 from tests.strategies import GRID, grid_scores
 
 ALPHAS = (0.5, 1.0, 1 + 1e-6, 1.2, 1.5, 2.0, 3.0)
@@ -35,12 +35,11 @@ REGULARIZERS = [
 ]
 
 
-@pytest.fixture(params=["reference", "default"], autouse=True)
-def _on_every_implementation(request):
-    """By default a loss runs on the CPU kernels where there is one."""
-    forced = request.param == "reference"
-    with fenchel.implementation("reference") if forced else nullcontext():
-        yield
+@pytest.fixture(params=parameters("reference", DEFAULT, GPU), autouse=True)
+def implementation(request):
+    """By default a loss runs on the kernels of its device where there are some."""
+    with running_on(request.param):
+        yield request.param
 
 
 def distributions(rows: int, columns: int) -> Tensor:

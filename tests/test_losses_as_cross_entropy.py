@@ -11,6 +11,7 @@ from torch import Tensor
 
 import fenchel
 from tests.accuracy import assert_within
+from tests.implementations import DEFAULT, GPU, parameters, widest
 
 SHAPES = [(5,), (4, 5), (4, 5, 3), (2, 5, 3, 2)]
 REDUCTIONS = ["mean", "sum", "none"]
@@ -25,9 +26,19 @@ LOSSES = {
 }
 
 
+@pytest.fixture(params=parameters(DEFAULT, GPU), autouse=True)
+def implementation(request):
+    return request.param
+
+
 @pytest.fixture(params=LOSSES)
 def loss(request):
     return LOSSES[request.param]
+
+
+def near(tolerance: float) -> float:
+    """What is allowed where a law is tested in float64; a few roundings where it is in float32."""
+    return tolerance if widest() == torch.float64 else 4e-6
 
 
 def index_target(shape: tuple[int, ...]) -> Tensor:
@@ -36,13 +47,13 @@ def index_target(shape: tuple[int, ...]) -> Tensor:
 
 
 def soft_target(shape: tuple[int, ...]) -> Tensor:
-    return torch.softmax(torch.randn(shape, dtype=torch.float64), 0 if len(shape) == 1 else 1)
+    return torch.softmax(torch.randn(shape, dtype=widest()), 0 if len(shape) == 1 else 1)
 
 
 def assert_same_with_gradient(ours: Tensor, theirs: Tensor, x: Tensor) -> None:
-    assert_within(ours, theirs, 1e-10)
+    assert_within(ours, theirs, near(1e-10))
     gradients = [torch.autograd.grad(v.sum(), x, retain_graph=True)[0] for v in (ours, theirs)]
-    assert_within(*gradients, 1e-10)
+    assert_within(*gradients, near(1e-10))
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -50,12 +61,12 @@ def assert_same_with_gradient(ours: Tensor, theirs: Tensor, x: Tensor) -> None:
 @pytest.mark.parametrize("ignore_index", [-100, 2])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_at_alpha_one_class_indices_cost_cross_entropy(shape, ignore_index, weighted, reduction):
-    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(shape, dtype=widest(), requires_grad=True)
     target = index_target(shape)
     if target.ndim:
         target.view(-1)[0] = ignore_index
     options = {
-        "weight": torch.rand(5, dtype=torch.float64) if weighted else None,
+        "weight": torch.rand(5, dtype=widest()) if weighted else None,
         "ignore_index": ignore_index,
         "reduction": reduction,
     }
@@ -70,7 +81,7 @@ def test_at_alpha_one_class_indices_cost_cross_entropy(shape, ignore_index, weig
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_at_alpha_one_probabilities_cost_cross_entropy_less_their_entropy(shape, reduction):
-    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(shape, dtype=widest(), requires_grad=True)
     q = soft_target(shape)
     entropy = torch.special.entr(q).sum(0 if len(shape) == 1 else 1)
     if reduction != "none":
@@ -82,9 +93,9 @@ def test_at_alpha_one_probabilities_cost_cross_entropy_less_their_entropy(shape,
 @pytest.mark.parametrize("smoothing", [0.1, 1.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_at_alpha_one_smoothed_labels_cost_cross_entropy_less_their_entropy(shape, smoothing):
-    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(shape, dtype=widest(), requires_grad=True)
     target = index_target(shape)
-    smooth = (1 - smoothing) * torch.eye(5, dtype=torch.float64)[0] + smoothing / 5
+    smooth = (1 - smoothing) * torch.eye(5, dtype=widest())[0] + smoothing / 5
     entropy = torch.special.entr(smooth).sum()
     expected = F.cross_entropy(x, target, label_smoothing=smoothing, reduction="none") - entropy
     ours = fenchel.entmax_loss(x, target, 1.0, label_smoothing=smoothing, reduction="none")
@@ -93,43 +104,45 @@ def test_at_alpha_one_smoothed_labels_cost_cross_entropy_less_their_entropy(shap
 
 @pytest.mark.parametrize("shape", SHAPES[1:])
 def test_class_indices_are_one_hot_probabilities(loss, shape):
-    x, target = torch.randn(shape, dtype=torch.float64), index_target(shape)
-    q = F.one_hot(target, 5).movedim(-1, 1).double()
+    x, target = torch.randn(shape, dtype=widest()), index_target(shape)
+    q = F.one_hot(target, 5).movedim(-1, 1).to(x.dtype)
     for reduction in REDUCTIONS:
-        assert_within(loss(x, target, reduction=reduction), loss(x, q, reduction=reduction), 1e-12)
+        assert_within(
+            loss(x, target, reduction=reduction), loss(x, q, reduction=reduction), near(1e-12)
+        )
 
 
 @pytest.mark.parametrize("shape", SHAPES[2:])
 def test_further_dimensions_are_rows(loss, shape):
-    x, target = torch.randn(shape, dtype=torch.float64), index_target(shape)
+    x, target = torch.randn(shape, dtype=widest()), index_target(shape)
     rows = x.movedim(1, -1).reshape(-1, 5)
     losses = loss(x, target, reduction="none")
     assert losses.shape == target.shape
-    assert_within(losses.flatten(), loss(rows, target.flatten(), reduction="none"), 1e-12)
+    assert_within(losses.flatten(), loss(rows, target.flatten(), reduction="none"), near(1e-12))
 
 
 def test_reductions_of_weighted_rows(loss):
-    x, target = torch.randn(6, 5, dtype=torch.float64), torch.tensor([0, 1, -100, 3, 4, 1])
-    weight = torch.rand(5, dtype=torch.float64) + 0.1
+    x, target = torch.randn(6, 5, dtype=widest()), torch.tensor([0, 1, -100, 3, 4, 1])
+    weight = torch.rand(5, dtype=widest()) + 0.1
     plain = loss(x, target, reduction="none")
     rows = torch.where(target == -100, 0.0, weight[target.clamp(min=0)])
     weighed = loss(x, target, weight=weight, reduction="none")
-    assert_within(weighed, plain * rows, 1e-12)
-    assert_within(loss(x, target, weight=weight, reduction="sum"), weighed.sum(), 1e-12)
+    assert_within(weighed, plain * rows, near(1e-12))
+    assert_within(loss(x, target, weight=weight, reduction="sum"), weighed.sum(), near(1e-12))
     mean = weighed.sum() / rows.sum()
-    assert_within(loss(x, target, weight=weight), mean, 1e-12)
-    assert_within(loss(x, target), plain.sum() / 5, 1e-12)
+    assert_within(loss(x, target, weight=weight), mean, near(1e-12))
+    assert_within(loss(x, target), plain.sum() / 5, near(1e-12))
 
 
 def test_a_row_of_probabilities_weighs_the_mean_of_its_classes(loss):
-    x, q = torch.randn(6, 5, dtype=torch.float64), soft_target((6, 5))
-    weight = torch.rand(5, dtype=torch.float64) + 0.1
+    x, q = torch.randn(6, 5, dtype=widest()), soft_target((6, 5))
+    weight = torch.rand(5, dtype=widest()) + 0.1
     weighed = loss(x, q, weight=weight, reduction="none")
-    assert_within(weighed, loss(x, q, reduction="none") * (q @ weight), 1e-12)
+    assert_within(weighed, loss(x, q, reduction="none") * (q @ weight), near(1e-12))
 
 
 def test_an_ignored_row_costs_nothing_and_passes_no_gradient(loss):
-    x = torch.randn(4, 5, dtype=torch.float64)
+    x = torch.randn(4, 5, dtype=widest())
     x[1] = -math.inf
     x.requires_grad_()
     target = torch.tensor([0, -100, 2, -100])
@@ -140,7 +153,7 @@ def test_an_ignored_row_costs_nothing_and_passes_no_gradient(loss):
         assert slope[[1, 3]].count_nonzero() == 0
         assert slope.isfinite().all()
         total = loss(x, target, label_smoothing=smoothing)
-        assert_within(total, losses[[0, 2]].mean(), 1e-12)
+        assert_within(total, losses[[0, 2]].mean(), near(1e-12))
 
 
 def test_if_every_row_is_ignored_the_mean_is_that_of_cross_entropy(loss):
@@ -151,19 +164,19 @@ def test_if_every_row_is_ignored_the_mean_is_that_of_cross_entropy(loss):
 
 
 def test_label_smoothing_is_the_smoothed_distribution(loss):
-    x, target = torch.randn(4, 5, dtype=torch.float64), torch.tensor([0, 3, 1, 2])
-    smooth = 0.9 * torch.eye(5, dtype=torch.float64)[target] + 0.02
+    x, target = torch.randn(4, 5, dtype=widest()), torch.tensor([0, 3, 1, 2])
+    smooth = 0.9 * torch.eye(5, dtype=widest())[target] + 0.02
     expected = loss(x, smooth, reduction="none")
-    for actual in (target, torch.eye(5, dtype=torch.float64)[target]):
-        assert_within(loss(x, actual, reduction="none", label_smoothing=0.1), expected, 1e-12)
+    for actual in (target, torch.eye(5, dtype=widest())[target]):
+        assert_within(loss(x, actual, reduction="none", label_smoothing=0.1), expected, near(1e-12))
 
 
 def test_a_class_at_minus_infinity_is_as_if_it_were_not_there(loss):
-    x = torch.randn(3, 5, dtype=torch.float64)
+    x = torch.randn(3, 5, dtype=widest())
     target = torch.tensor([0, 2, 3])
-    more = torch.cat([x, torch.full((3, 1), -math.inf, dtype=torch.float64)], -1).requires_grad_()
+    more = torch.cat([x, torch.full((3, 1), -math.inf, dtype=widest())], -1).requires_grad_()
     losses = loss(more, target, reduction="none")
-    assert_within(losses, loss(x, target, reduction="none"), 1e-10)
+    assert_within(losses, loss(x, target, reduction="none"), near(1e-10))
     (slope,) = torch.autograd.grad(losses.sum(), more)
     assert slope.isfinite().all()
     assert slope[:, 5].count_nonzero() == 0

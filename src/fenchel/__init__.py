@@ -5,6 +5,7 @@ from fenchel.bibliography import citation
 from fenchel.dispatch import explain, implementation
 from fenchel.errors import FenchelError
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
+from fenchel.losses.linear import linear_entmax_loss
 from fenchel.maps.budget import budget
 from fenchel.maps.entmax import entmax
 from fenchel.maps.normmax import normmax
@@ -29,6 +30,7 @@ __all__ = [
     "explain",
     "fenchel_young_loss",
     "implementation",
+    "linear_entmax_loss",
     "nn",
     "normmax",
     "plot",

@@ -57,6 +57,7 @@ USED_BY = {
     "Gini": (SPARSEMAX, LOSSES),
     "entmax": (ENTMAX, ADAPTIVE),
     "entmax_loss": (ENTMAX, LOSSES),
+    "linear_entmax_loss": (ENTMAX, LOSSES),
     "Tsallis": (ENTMAX, LOSSES),
     "attention": (ENTMAX, ADAPTIVE),
     "attention_weights": (ENTMAX, ADAPTIVE),

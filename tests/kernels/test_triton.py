@@ -29,7 +29,9 @@ from fenchel.kernels.triton import addressing, configuration, entmax, entmax_los
 os.environ.pop("TRITON_INTERPRET", None)
 
 # numpy, which interprets, warns where a GPU divides by zero in a lane whose result is not used
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+if DEVICE == "cuda":
+    pytestmark.append(pytest.mark.gpu)
 
 ACCURACY = 2e-7
 ALPHAS = (2.0, 1.5, 1.3, 1.0, 0.6, 1.75, 2.5, 10.0)
@@ -47,7 +49,7 @@ def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which kernels take a row: those that hold it, or those that stream over it."""
     if request.param == "groups":
-        for name in ("LONGEST_TILE", "LONGEST_POWER_TILE", "LONGEST_STEEP_TILE"):
+        for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
             monkeypatch.setattr(configuration, name, 4)
         monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
@@ -167,37 +169,90 @@ def test_backward_of_nothing_is_zero_and_nan_stays_in_its_row(kernel: str) -> No
     assert not out[2].isnan().any()
 
 
-@pytest.mark.parametrize("probabilities", [False, True])
-@pytest.mark.parametrize("alpha", [2.0, 1.5, 1.3, 1.0, 2.5, "rows"])
-def test_loss_and_its_slopes(kernel: str, alpha: float | str, probabilities: bool) -> None:
+CLASSES, SMOOTHED, PROBABILITIES = "classes", "smoothed classes", "probabilities"
+SLOPES = [
+    *((alpha, targets) for alpha in (2.0, 1.5, 1.3, 1.0, 2.5, "rows")
+      for targets in (CLASSES, PROBABILITIES)),
+    (1.5, SMOOTHED), ("rows", SMOOTHED),
+]  # fmt: skip
+IN_PLACE = [
+    (2.0, CLASSES), (1.5, CLASSES), (1.3, CLASSES), ("rows", CLASSES),
+    (1.5, SMOOTHED), (1.5, PROBABILITIES),
+]  # fmt: skip
+
+
+def _loss_problem(alpha: float | str, targets: str) -> tuple:
+    """Scores with a class that cannot be and a last row of nothing, target, alpha, and options."""
     scores = _tensor(5, 10, scale=2.0)
     scores[1, 3], scores[4] = -INF, -INF
     target = torch.tensor([int(scores[0].argmax()), 5, IGNORED, 9, 0], device=DEVICE)
-    if probabilities:
+    if targets == PROBABILITIES:
         weights = torch.rand(5, 10, device=DEVICE) * (torch.rand(5, 10, device=DEVICE) > 0.5)
         weights[1, 3] = 0.0
         target = weights / weights.sum(-1, keepdim=True)
     value = _per_row(5) if isinstance(alpha, str) else alpha
-    exact = target.double() if probabilities else target
-    expected, normalizer = reference_loss.entmax_loss(scores.double(), exact, value, IGNORED)
-    loss, found = entmax_loss.entmax_loss(scores, target, value, IGNORED)
+    return scores, target, value, (IGNORED, 0.2 if targets == SMOOTHED else 0.0)
+
+
+def _exact(target: Tensor) -> Tensor:
+    return target.double() if target.dtype.is_floating_point else target
+
+
+@pytest.mark.parametrize(("alpha", "targets"), SLOPES)
+def test_loss_and_its_slopes(kernel: str, alpha: float | str, targets: str) -> None:
+    scores, target, value, options = _loss_problem(alpha, targets)
+    exact = (_exact(target), value)
+    expected, normalizer = reference_loss.entmax_loss(scores.double(), *exact, *options)
+    loss, found = entmax_loss.entmax_loss(scores, target, value, *options)
+    assert torch.equal(loss.isinf(), expected.isinf())
     assert loss[4].item() == INF
     assert found[4].item() == -INF
-    assert _error(loss[:4], expected[:4]) <= 1e-6 * expected[:4].max().item()
+    finite = expected.isfinite()
+    assert _error(loss[finite], expected[finite]) <= 1e-6 * expected[finite].max().item()
     assert _error(found[:4], normalizer[:4]) <= 2e-6
     grad = _tensor(5)
-    slope = entmax_loss.entmax_loss_backward(grad, scores, target, value, found, IGNORED)
-    arguments = (grad.double(), scores.double(), exact, value, normalizer, IGNORED)
+    slope = entmax_loss.entmax_loss_backward(grad, scores, target, value, found, *options)
+    arguments = (grad.double(), scores.double(), *exact, normalizer, *options)
     assert _error(slope, reference_loss.entmax_loss_backward(*arguments)) <= 3 * ACCURACY
     values = torch.full((5, 1), value).to(DEVICE) if isinstance(value, float) else value
-    by_alpha = entmax_loss.entmax_loss_alpha(scores, target, values, found, IGNORED)
-    arguments = (scores.double(), exact, values.double(), normalizer, IGNORED)
+    by_alpha = entmax_loss.entmax_loss_alpha(scores, target, values, found, *options)
+    arguments = (scores.double(), exact[0], values.double(), normalizer, *options)
     assert _error(by_alpha, reference_loss.entmax_loss_alpha(*arguments)) <= 2e-5
+
+
+@pytest.mark.parametrize(("alpha", "targets"), IN_PLACE)
+def test_the_gradient_in_place_of_the_scores(kernel: str, alpha: float | str, targets: str) -> None:
+    scores, target, value, options = _loss_problem(alpha, targets)
+    scores[3, 7] = NAN
+    grad, wide = _tensor(5), scores.double()
+    expected, _ = reference_loss.entmax_loss_in_place(
+        grad.double(), wide, _exact(target), value, *options, False
+    )
+    loss, _ = entmax_loss.entmax_loss_in_place(grad, scores, target, value, *options, False)
+    assert torch.equal(loss.isinf(), expected.isinf())
+    assert loss.isnan().tolist() == [False, False, False, True, False]
+    finite = expected.isfinite()
+    assert _error(loss[finite], expected[finite]) <= 1e-6 * expected[finite].max().item()
+    assert scores[3].isnan().all()
+    assert _error(scores[[0, 1, 2, 4]], wide[[0, 1, 2, 4]]) <= 3 * ACCURACY
+
+
+def test_the_slope_in_alpha_beside_the_gradient_in_place(kernel: str) -> None:
+    scores, target, _, options = _loss_problem(1.5, CLASSES)
+    value, grad = torch.linspace(1.2, 1.8, 5, device=DEVICE).unsqueeze(-1), _tensor(5)
+    wide = scores.double()
+    arguments = (grad.double(), wide, target, value.double(), *options, True)
+    _, expected = reference_loss.entmax_loss_in_place(*arguments)
+    _, slope = entmax_loss.entmax_loss_in_place(grad, scores, target, value, *options, True)
+    assert expected is not None
+    assert slope is not None
+    assert _error(slope, expected) <= 2e-5
+    assert _error(scores, wide) <= 3 * ACCURACY
 
 
 def test_an_index_that_is_no_class_gives_nan() -> None:
     target = torch.tensor([0, 7], device=DEVICE)
-    loss, _ = entmax_loss.entmax_loss(_tensor(2, 7), target, 1.5, IGNORED)
+    loss, _ = entmax_loss.entmax_loss(_tensor(2, 7), target, 1.5, IGNORED, 0.0)
     assert loss.isnan().tolist() == [False, True]
 
 
@@ -225,16 +280,3 @@ def test_more_levels_than_there_are_cost_a_copy() -> None:
     assert (rows.count, rows.levels) == (32, 1)
     assert tensors[1] is not None
     assert tensors[1].shape == scores.shape
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(DEVICE == "cpu", reason="needs a CUDA device")
-def test_cuda_graphs_capture_every_call() -> None:
-    scores = _tensor(64, 1000)
-    entmax.entmax(scores, 1.5)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        p = entmax.entmax(scores, 1.5)
-    scores.copy_(_tensor(64, 1000))
-    graph.replay()
-    assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY

@@ -18,11 +18,12 @@ import pytest
 import torch
 
 CAPABILITIES = (80, 90, 100)
-ALPHAS = (2.0, 1.5, 1.3, 3.0, torch.tensor([[1.2], [2.5]], dtype=torch.float64))
+ALPHAS = (2.0, 1.5, 1.3, 1.8, 3.0, torch.tensor([[1.2], [2.5]], dtype=torch.float64))
 SHORT, LONG = 96, 40000
 KERNELS = {
-    "entmax_tile", "backward_tile", "backward_blocks", "group_maxima", "solve_groups",
+    "entmax_tile", "entmax_listed", "backward_tile", "backward_blocks", "group_maxima", "solve_groups",
     "write_groups", "loss_tile", "loss_groups", "terms_rows", "slope_tile", "alpha_rows",
+    "smooth_rows", "slope_groups",
 }  # fmt: skip
 
 requires_triton = pytest.mark.skipif(
@@ -54,15 +55,18 @@ def _calls(alpha: Any) -> None:
         mask = torch.ones(1, columns, dtype=torch.bool)
         entmax.entmax(scores, alpha, mask if dtype == torch.float32 else None)
         index = torch.zeros(2, dtype=torch.int64)
-        loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100)
-        entmax_loss.entmax_loss_backward(loss, scores, index, alpha, normalizer, -100)
+        loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100, 0.0)
+        entmax_loss.entmax_loss_backward(loss, scores, index, alpha, normalizer, -100, 0.0)
+        if dtype == torch.float32:
+            entmax_loss.entmax_loss_in_place(loss, scores, index, alpha, -100, 0.0, False)
         if columns == SHORT and dtype == torch.float32:
-            entmax_loss.entmax_loss(scores, scores, alpha, -100)
-            entmax_loss.entmax_loss_backward(loss, scores, scores, alpha, normalizer, -100)
+            entmax_loss.entmax_loss(scores, scores, alpha, -100, 0.0)
+            entmax_loss.entmax_loss_backward(loss, scores, scores, alpha, normalizer, -100, 0.0)
+            entmax_loss.entmax_loss(scores, index, alpha, -100, 0.1)
         entmax.entmax_backward(scores, scores, alpha)
         if isinstance(alpha, torch.Tensor):
             entmax.entmax_backward_alpha(scores, scores, alpha)
-            entmax_loss.entmax_loss_alpha(scores, index, alpha, normalizer, -100)
+            entmax_loss.entmax_loss_alpha(scores, index, alpha, normalizer, -100, 0.0)
 
 
 def _describe(value: Any, path: tuple[int, ...], constants: dict, attributes: dict) -> Any:
@@ -91,7 +95,7 @@ def _compile(kernel: Any, args: tuple, options: dict, capability: int) -> None:
     from triton.compiler import ASTSource
 
     options = dict(options)
-    launch = {name: options.pop(name) for name in ("num_warps", "maxnreg") if name in options}
+    launch = {"num_warps": options.pop("num_warps")}
     signature, constants, attributes = {}, {}, {}
     for position, name in enumerate(kernel.arg_names):
         if name in options:

@@ -45,8 +45,60 @@ def define(
     return operator
 
 
-def differentiate(operator: torch._ops.OpOverload, rule: type[torch.autograd.Function]) -> None:
-    """Give `operator` its derivatives; `rule.forward` calls the kernel with `below_autograd`."""
+class Overloads:
+    """An operator whose parameter may be a number or a tensor: one overload for each.
+
+    The schema writes the parameter's type as `Parameter`; calls choose by the argument.
+    """
+
+    def __init__(
+        self,
+        schema: str,
+        kernel: Callable[..., Any],
+        fake: Callable[..., Any],
+        vmap: Callable[..., Any] | None = None,
+    ) -> None:
+        name, _, arguments = schema.partition("(")
+        self._position = arguments.partition("Parameter ")[0].count(",")
+        number, tensor = (
+            arguments.replace("Parameter ", f"{kind} ") for kind in ("float", "Tensor")
+        )
+        self._for_number = define(f"{name}({number}", kernel, fake, vmap)
+        self._for_tensor = define(f"{name}.tensor({tensor}", kernel, fake, vmap)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._choose(args)(*args)
+
+    def below_autograd(self, *args: Any) -> Any:
+        """Call the kernels, not the rule."""
+        return below_autograd(self._choose(args), *args)
+
+    def differentiate(self, rule: type[torch.autograd.Function], *, autocast: bool = True) -> None:
+        for overload in (self._for_number, self._for_tensor):
+            differentiate(overload, rule, autocast=autocast)
+
+    def _choose(self, args: tuple[Any, ...]) -> torch._ops.OpOverload:
+        return self._for_tensor if isinstance(args[self._position], Tensor) else self._for_number
+
+
+def keep_number(ctx: Any, parameter: float | Tensor) -> Tensor | None:
+    """Keep a number on the context of a rule; a tensor is returned, to be saved with the others."""
+    ctx.number, rows = (None, parameter) if isinstance(parameter, Tensor) else (parameter, None)
+    return rows
+
+
+def kept(ctx: Any, rows: Tensor | None) -> Any:
+    """The parameter again, number or saved tensor."""
+    return ctx.number if rows is None else rows
+
+
+def differentiate(
+    operator: torch._ops.OpOverload, rule: type[torch.autograd.Function], *, autocast: bool = True
+) -> None:
+    """Give `operator` its derivatives; `rule.forward` calls the kernel with `below_autograd`.
+
+    With `autocast` it runs in float32 under autocast; otherwise it takes what it is given.
+    """
     signature = operator._schema.name.removeprefix("fenchel::")
     if operator._overloadname != "default":
         signature = f"{signature}.{operator._overloadname}"
@@ -62,7 +114,7 @@ def differentiate(operator: torch._ops.OpOverload, rule: type[torch.autograd.Fun
 
     _library.impl(signature, with_autograd, "Autograd")
     _library.impl(signature, rule.apply, "FuncTorchDynamicLayerFrontMode")
-    for device in ("cpu", "cuda"):
+    for device in ("cpu", "cuda") if autocast else ():
         torch.library.register_autocast(operator, device, torch.float32, lib=_library)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
 from fenchel.checks import check_parameter
+from fenchel.kernels.reference.entmax_loss import counted
 from fenchel.losses.operator import entmax_row_loss
-from fenchel.losses.reduction import class_dimension, reduce_loss
+from fenchel.losses.reduction import (
+    class_dimension,
+    reduce_loss,
+    smooth_probabilities,
+    smooth_target,
+)
 
 if TYPE_CHECKING:
     from fenchel.regularizers import Regularizer
@@ -53,9 +60,15 @@ def entmax_loss(
     """
     dim = class_dimension(scores)
     alpha = check_parameter(alpha, scores, dim, name="alpha", above=0)
-    rows = alpha.movedim(dim, -1) if isinstance(alpha, Tensor) else alpha
+    by_row = alpha.movedim(dim, -1) if isinstance(alpha, Tensor) else alpha
+
+    def row_loss(rows: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+        if target.dtype.is_floating_point:
+            target = smooth_probabilities(target, smoothing)
+        return entmax_row_loss(rows, target, by_row, ignore_index, smoothing)
+
     return reduce_loss(
-        lambda x, q, ignored: entmax_row_loss(x, q, rows, ignored),
+        row_loss,
         scores,
         target,
         weight=weight,
@@ -120,8 +133,16 @@ def fenchel_young_loss(
     tensor(0.5886)
     """
     class_dimension(scores)
+
+    def row_loss(rows: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+        if smoothing == 0:
+            return omega.row_loss(rows, target, ignore_index)
+        smooth = smooth_target(target, rows, ignore_index, smoothing)
+        loss = omega.row_loss(rows, smooth, ignore_index)
+        return torch.where(counted(target, ignore_index), loss, 0.0)
+
     return reduce_loss(
-        omega.row_loss,
+        row_loss,
         scores,
         target,
         weight=weight,

@@ -1,7 +1,8 @@
 """The entmax loss as an operator: loss and normaliser forward, p − q backward from both.
 
 Along the last dimension, with any batch shape; `target` holds class indices (…) or probabilities
-(…, classes). Rows whose index is `ignore_index` cost nothing and pass no gradient.
+(…, classes). Rows whose index is `ignore_index` cost nothing and pass no gradient. `smoothing` is the
+share of a class index that is spread over all classes; probabilities are left as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from fenchel import dispatch
 from fenchel.checks import check_values
-from fenchel.kernels.operators import below_autograd, define, differentiate, forward_mode
+from fenchel.kernels.operators import Overloads, define, forward_mode, keep_number, kept
 from fenchel.kernels.reference.entmax_loss import counted, dense_target, loss_slope_alpha
 from fenchel.kernels.rows import align_batch, at_least_float32, parameter_to_rows, to_rows
 from fenchel.losses.target import check_target_values
@@ -22,28 +23,66 @@ from fenchel.maps.entmax import ENTMAX
 
 
 def entmax_row_loss(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float = 0.0,
 ) -> Tensor:
     """L_α, one a row, differentiable in the scores and in α."""
-    loss, _ = _LOSS[isinstance(alpha, Tensor)](scores, target, alpha, ignore_index)
+    loss, _ = _LOSS(scores, target, alpha, ignore_index, smoothing)
     return loss
 
 
+def entmax_row_loss_in_place(
+    grad: Tensor | None,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float,
+    by_alpha: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The losses of a matrix and, if wanted, ∂L/∂α; with g, g (p − q) overwrites the scores.
+
+    A kernel without derivatives; its arguments have been looked at by `check_loss_values`.
+    """
+    solve, strided = dispatch.kernel("entmax_loss", "entmax_loss_in_place", scores)
+    options = ignore_index, smoothing, by_alpha
+    if strided:
+        return solve(grad, scores, target, alpha, *options)
+    rows = _to_rows(scores, target, alpha)
+    if grad is not None:
+        grad = grad.to(rows[0].dtype).contiguous()
+    loss, slope = solve(grad, *rows, *options)
+    if grad is not None and rows[0].data_ptr() != scores.data_ptr():  # half precision was widened
+        scores.copy_(rows[0])
+    return loss, slope
+
+
+def check_loss_values(
+    target: Tensor, alpha: float | Tensor, classes: int, ignore_index: int
+) -> None:
+    """Look at the values of the targets and of α, except on a GPU: looking would stop it."""
+    if target.is_cuda:
+        return
+    if isinstance(alpha, Tensor):
+        valid = (alpha > 0) & (alpha < torch.inf)
+        check_values(alpha, valid, name="alpha", expected="above 0")
+    check_target_values(target, classes, ignore_index)
+
+
 def _run(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     if scores.numel() == 0:
-        return _fake(scores, target, alpha, ignore_index)
-    if not scores.is_cuda:  # looking would stop a GPU
-        if isinstance(alpha, Tensor):
-            valid = (alpha > 0) & (alpha < torch.inf)
-            check_values(alpha, valid, name="alpha", expected="above 0")
-        check_target_values(target, scores.shape[-1], ignore_index)
+        return _fake(scores)
+    check_loss_values(target, alpha, scores.shape[-1], ignore_index)
     solve, strided = dispatch.kernel("entmax_loss", "entmax_loss", scores)
     if strided:
-        return solve(scores, target, alpha, ignore_index)
+        return solve(scores, target, alpha, ignore_index, smoothing)
     rows = _to_rows(scores, target, alpha)
-    loss, normalizer = solve(*rows, ignore_index)
+    loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
     return loss.view(batch).to(scores.dtype), normalizer.view(batch)
 
@@ -55,27 +94,35 @@ def _run_backward(
     alpha: float | Tensor,
     normalizer: Tensor,
     ignore_index: int,
+    smoothing: float,
 ) -> Tensor:
     if scores.numel() == 0:
         return torch.empty_like(scores, memory_format=torch.contiguous_format)
     pull_back, strided = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
+    options = ignore_index, smoothing
     if strided:
-        return pull_back(grad, scores, target, alpha, normalizer, ignore_index)
-    rows, target_rows, alpha_rows = _to_rows(scores, target, alpha)
-    grad = grad.to(rows.dtype).reshape(-1).contiguous()
-    out = pull_back(grad, rows, target_rows, alpha_rows, normalizer.reshape(-1), ignore_index)
+        return pull_back(grad, scores, target, alpha, normalizer, *options)
+    rows = _to_rows(scores, target, alpha)
+    grad = grad.to(rows[0].dtype).reshape(-1).contiguous()
+    out = pull_back(grad, *rows, normalizer.reshape(-1), *options)
     return out.view(scores.shape).to(scores.dtype)
 
 
 def _run_alpha(
-    scores: Tensor, target: Tensor, alpha: Tensor, normalizer: Tensor, ignore_index: int
+    scores: Tensor,
+    target: Tensor,
+    alpha: Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> Tensor:
     if scores.numel() == 0:
         return torch.zeros_like(normalizer)
     slope, strided = dispatch.kernel("entmax_loss", "entmax_loss_alpha", scores)
+    options = ignore_index, smoothing
     if strided:
-        return slope(scores, target, alpha, normalizer, ignore_index).to(normalizer.dtype)
-    rows = slope(*_to_rows(scores, target, alpha), normalizer.reshape(-1), ignore_index)
+        return slope(scores, target, alpha, normalizer, *options).to(normalizer.dtype)
+    rows = slope(*_to_rows(scores, target, alpha), normalizer.reshape(-1), *options)
     return rows.view(normalizer.shape).to(normalizer.dtype)
 
 
@@ -107,12 +154,12 @@ def _vmap_backward(
 class _Rule(torch.autograd.Function):
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, Tensor]:
-        return below_autograd(_LOSS[isinstance(args[2], Tensor)], *args)
+        return _LOSS.below_autograd(*args)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        scores, target, alpha, ctx.ignore_index = inputs
-        ctx.number, rows = (None, alpha) if isinstance(alpha, Tensor) else (alpha, None)
+        scores, target, alpha, *ctx.options = inputs
+        rows = keep_number(ctx, alpha)
         ctx.mark_non_differentiable(output[1])
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(scores, target, rows, output[1])
@@ -121,31 +168,27 @@ class _Rule(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Any, ...]:
         if grad is None:
-            return None, None, None, None
+            return (None,) * 5
         scores, target, rows, normalizer = ctx.saved_tensors
-        alpha: Any = ctx.number if rows is None else rows
+        alpha = kept(ctx, rows)
         by_alpha = None
         if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
-            by_scores, slope = _slopes(scores, target, alpha, ctx.ignore_index)
+            by_scores, slope = loss_slopes(scores, target, alpha, *ctx.options)
             by_scores = grad.unsqueeze(-1) * by_scores
         else:
-            by_scores = _BACKWARD[rows is not None](
-                grad, scores, target, alpha, normalizer, ctx.ignore_index
-            )
+            by_scores = _BACKWARD(grad, scores, target, alpha, normalizer, *ctx.options)
             slope = None
             if ctx.needs_input_grad[2]:
-                slope = _ALPHA(scores, target, alpha, normalizer, ctx.ignore_index)
+                slope = _ALPHA(scores, target, alpha, normalizer, *ctx.options)
         if ctx.needs_input_grad[2] and slope is not None:
             by_alpha = (grad * slope).unsqueeze(-1).sum_to_size(alpha.shape).to(alpha.dtype)
-        return by_scores.to(scores.dtype), None, by_alpha, None
+        return by_scores.to(scores.dtype), None, by_alpha, None, None
 
     @staticmethod
     @forward_mode
     def jvp(ctx: Any, saved: Any, by_scores: Any, _: Any, by_alpha: Any, *__: Any) -> Any:
         scores, target, rows, _normalizer = saved
-        slope, slope_alpha = _slopes(
-            scores, target, ctx.number if rows is None else rows, ctx.ignore_index
-        )
+        slope, slope_alpha = loss_slopes(scores, target, kept(ctx, rows), *ctx.options)
         tangent = torch.zeros_like(slope[..., 0])
         if by_scores is not None:
             tangent = (by_scores * slope).sum(-1)
@@ -156,44 +199,46 @@ class _Rule(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, tuple[int, int]]:
         aligned = align_batch(info.batch_size, in_dims, *args, expand=2)
-        return _LOSS[isinstance(aligned[2], Tensor)](*aligned), (0, 0)
+        return _LOSS(*aligned), (0, 0)
 
 
-def _slopes(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+def loss_slopes(
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> tuple[Tensor, Tensor | None]:
     """∂L/∂x = p − q and, for a tensor α, ∂L/∂α, in plain torch over the differentiable map."""
     wide = at_least_float32(scores)
-    q = dense_target(target, wide, ignore_index)
+    q = dense_target(target, wide, ignore_index, smoothing)
     p = ENTMAX.apply(wide, alpha, None, -1)
-    counts = counted(target, ignore_index)
     present = (wide > float("-inf")).any(-1) | wide.isnan().any(-1)
-    by_scores = torch.where((counts & present).unsqueeze(-1), p - q, 0.0)
+    counts = counted(target, ignore_index) & present
+    by_scores = torch.where(counts.unsqueeze(-1), p - q, 0.0)
     if not isinstance(alpha, Tensor):
         return by_scores, None
     return by_scores, torch.where(counts, loss_slope_alpha(p, q, alpha), 0.0)
 
 
-_LOSS, _BACKWARD = {}, {}
-for _is_tensor, _overload, _kind in ((False, "", "float"), (True, ".tensor", "Tensor")):
-    _LOSS[_is_tensor] = define(
-        f"entmax_loss{_overload}(Tensor scores, Tensor target, {_kind} alpha, int ignore_index)"
-        " -> (Tensor, Tensor)",
-        _run,
-        _fake,
-    )
-    differentiate(_LOSS[_is_tensor], _Rule)
-    _BACKWARD[_is_tensor] = define(
-        f"entmax_loss_backward{_overload}(Tensor grad, Tensor scores, Tensor target,"
-        f" {_kind} alpha, Tensor normalizer, int ignore_index) -> Tensor",
-        _run_backward,
-        _fake_backward,
-        vmap=_vmap_backward,
-    )
+_LOSS = Overloads(
+    "entmax_loss(Tensor scores, Tensor target, Parameter alpha, int ignore_index,"
+    " float smoothing) -> (Tensor, Tensor)",
+    _run,
+    _fake,
+)
+_LOSS.differentiate(_Rule)
+_BACKWARD = Overloads(
+    "entmax_loss_backward(Tensor grad, Tensor scores, Tensor target, Parameter alpha,"
+    " Tensor normalizer, int ignore_index, float smoothing) -> Tensor",
+    _run_backward,
+    _fake_backward,
+    vmap=_vmap_backward,
+)
 _ALPHA = define(
     "entmax_loss_alpha(Tensor scores, Tensor target, Tensor alpha, Tensor normalizer,"
-    " int ignore_index) -> Tensor",
+    " int ignore_index, float smoothing) -> Tensor",
     _run_alpha,
-    lambda scores, target, alpha, normalizer, ignore_index: torch.empty_like(normalizer),
+    lambda scores, target, alpha, normalizer, *options: torch.empty_like(normalizer),
     vmap=_vmap_backward,
 )

@@ -26,7 +26,7 @@ from fenchel.checks import (
     check_values,
     describe_bound,
 )
-from fenchel.kernels.operators import below_autograd, define, differentiate, forward_mode
+from fenchel.kernels.operators import Overloads, define, forward_mode, keep_number, kept
 from fenchel.kernels.rows import (
     align_batch,
     at_least_float32,
@@ -45,22 +45,26 @@ class MapOperator:
         reference = importlib.import_module(f"fenchel.kernels.reference.{name}")
         self.jacobian_product: Callable[..., Tensor] = getattr(reference, f"{name}_backward")
         self.derivative: Callable[..., Tensor] = getattr(reference, f"{name}_derivative")
-        self._forward = self._define_pair(
-            "", "(Tensor scores, {}, Tensor? mask, int dim) -> Tensor"
+        self._forward = Overloads(
+            f"{name}(Tensor scores, Parameter {parameter}, Tensor? mask, int dim) -> Tensor",
+            self._run,
+            lambda scores, value, mask, dim: torch.empty_like(scores),
         )
-        self._backward = self._define_pair(
-            "_backward", "(Tensor grad, Tensor p, {}, int dim) -> Tensor"
+        self._backward = Overloads(
+            f"{name}_backward"
+            f"(Tensor grad, Tensor probabilities, Parameter {parameter}, int dim) -> Tensor",
+            self._run_backward,
+            lambda grad, p, value, dim: torch.empty_like(p),
+            vmap=_vmap_backward,
         )
         self._backward_parameter = define(
-            f"{name}_backward_{parameter}(Tensor grad, Tensor p, Tensor {parameter}, int dim)"
-            " -> (Tensor, Tensor)",
+            f"{name}_backward_{parameter}"
+            f"(Tensor grad, Tensor probabilities, Tensor {parameter}, int dim) -> (Tensor, Tensor)",
             self._run_backward_parameter,
             lambda grad, p, value, dim: (torch.empty_like(p), torch.empty_like(value)),
             vmap=_vmap_backward_parameter,
         )
-        rule = _rule(self)
-        for overload in self._forward.values():
-            differentiate(overload, rule)
+        self._forward.differentiate(_rule(self))
 
     def __call__(
         self, scores: Tensor, parameter: float | Tensor, dim: int, mask: Tensor | None
@@ -73,36 +77,21 @@ class MapOperator:
 
     def apply(self, scores: Tensor, value: float | Tensor, mask: Tensor | None, dim: int) -> Tensor:
         """Run the operator on arguments that are already in canonical form."""
-        return self._forward[isinstance(value, Tensor)](scores, value, mask, dim)
+        return self._forward(scores, value, mask, dim)
 
     def kernel(
         self, scores: Tensor, value: float | Tensor, mask: Tensor | None, dim: int
     ) -> Tensor:
         """Run the kernel alone, without derivatives."""
-        return below_autograd(self._forward[isinstance(value, Tensor)], scores, value, mask, dim)
+        return self._forward.below_autograd(scores, value, mask, dim)
 
     def backward(self, grad: Tensor, p: Tensor, value: float | Tensor, dim: int) -> Tensor:
-        return self._backward[isinstance(value, Tensor)](grad, p, value, dim)
+        return self._backward(grad, p, value, dim)
 
     def backward_parameter(
         self, grad: Tensor, p: Tensor, value: Tensor, dim: int
     ) -> tuple[Tensor, Tensor]:
         return self._backward_parameter(grad, p, value, dim)
-
-    def _define_pair(self, suffix: str, arguments: str) -> dict[bool, torch._ops.OpOverload]:
-        """The overloads for a number and for a tensor, by whether the parameter is a tensor."""
-        kernel = self._run_backward if suffix else self._run
-        shape_source = 1 if suffix else 0
-        pair = {}
-        for is_tensor, overload, kind in ((False, "", "float"), (True, ".tensor", "Tensor")):
-            signature = arguments.format(f"{kind} {self.parameter}")
-            pair[is_tensor] = define(
-                f"{self.name}{suffix}{overload}{signature}",
-                kernel,
-                lambda *args: torch.empty_like(args[shape_source]),
-                vmap=_vmap_backward if suffix else None,
-            )
-        return pair
 
     def _run(self, scores: Tensor, value: float | Tensor, mask: Tensor | None, dim: int) -> Tensor:
         if scores.numel() == 0:
@@ -164,14 +153,14 @@ def _rule(operator: MapOperator) -> type[torch.autograd.Function]:
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
             scores, value, mask, ctx.dim = inputs
-            ctx.number, rows = (None, value) if isinstance(value, Tensor) else (value, None)
+            rows = keep_number(ctx, value)
             ctx.save_for_backward(output, rows)
             ctx.save_for_forward(scores, rows, mask)
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
             p, rows = ctx.saved_tensors
-            value = ctx.number if rows is None else rows
+            value = kept(ctx, rows)
             by_value = None
             if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
                 wide = at_least_float32(p)
@@ -189,7 +178,7 @@ def _rule(operator: MapOperator) -> type[torch.autograd.Function]:
         @forward_mode
         def jvp(ctx: Any, saved: Any, by_scores: Any, by_value: Any, *_: Any) -> Tensor:
             scores, rows, mask = saved
-            value = ctx.number if rows is None else rows
+            value = kept(ctx, rows)
             # Anew from the scores, not from the output: an outer level sees only inputs.
             p = at_least_float32(operator.apply(scores, value, mask, ctx.dim))
             tangent = torch.zeros_like(p)

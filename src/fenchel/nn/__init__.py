@@ -2,7 +2,7 @@
 
 from fenchel.mechanisms.multihead import MultiheadAttention
 from fenchel.mechanisms.recurrent import AdditiveAttention, GeneralAttention
-from fenchel.nn.losses import EntmaxLoss, FenchelYoungLoss, SparsemaxLoss
+from fenchel.nn.losses import EntmaxLoss, FenchelYoungLoss, LinearEntmaxLoss, SparsemaxLoss
 from fenchel.nn.maps import Budget, Entmax, Normmax, Softmax, Sparsemax
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "EntmaxLoss",
     "FenchelYoungLoss",
     "GeneralAttention",
+    "LinearEntmaxLoss",
     "MultiheadAttention",
     "Normmax",
     "Softmax",

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 
 from fenchel.errors import rule
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
+from fenchel.losses.linear import linear_entmax_loss
 from fenchel.losses.reduction import REDUCTIONS
 from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.regularizers import Regularizer
 
 
-class _Loss(nn.Module, ABC):
-    """What the losses share with cross-entropy; the subclass is the loss."""
+class _Options(nn.Module):
+    """The options that the losses share with cross-entropy."""
 
     weight: Tensor | None
 
@@ -33,18 +34,12 @@ class _Loss(nn.Module, ABC):
         self.ignore_index, self.reduction = ignore_index, reduction
         self.label_smoothing = label_smoothing
 
-    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
-        return self._loss(
-            scores,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
-
-    @abstractmethod
-    def _loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor: ...
+    def _options(self) -> dict[str, Any]:
+        return {
+            "ignore_index": self.ignore_index,
+            "reduction": self.reduction,
+            "label_smoothing": self.label_smoothing,
+        }
 
     def extra_repr(self) -> str:
         weighted = "" if self.weight is None else f"weight of {len(self.weight)} classes, "
@@ -52,6 +47,16 @@ class _Loss(nn.Module, ABC):
             f"{weighted}ignore_index={self.ignore_index}, reduction={self.reduction!r}, "
             f"label_smoothing={self.label_smoothing}"
         )
+
+
+class _Loss(_Options, ABC):
+    """A loss of scores; the subclass says which."""
+
+    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
+        return self._loss(scores, target, weight=self.weight, **self._options())
+
+    @abstractmethod
+    def _loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor: ...
 
 
 @final
@@ -96,6 +101,56 @@ class EntmaxLoss(_Loss):
 
     def extra_repr(self) -> str:
         return f"{describe(self.exponent)}, {super().extra_repr()}"
+
+
+@final
+class LinearEntmaxLoss(_Options):
+    """`fenchel.linear_entmax_loss`, called with the weight and the bias of the output layer.
+
+    `weight` here is one weight a class, as in the other losses.
+
+    >>> import torch
+    >>> layer, criterion = torch.nn.Linear(8, 100), LinearEntmaxLoss(alpha=1.5)
+    >>> hidden, target = torch.randn(5, 8), torch.arange(5)
+    >>> loss = criterion(hidden, layer.weight, target, layer.bias)
+    >>> loss.allclose(EntmaxLoss(alpha=1.5)(layer(hidden), target))
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: Alpha = 1.5,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        chunk_rows: int | None = None,
+    ) -> None:
+        super().__init__(weight, ignore_index, reduction, label_smoothing)
+        self.exponent = Exponent(alpha)
+        self.chunk_rows = chunk_rows
+
+    @property
+    def alpha(self) -> float | Tensor:
+        return self.exponent()
+
+    def forward(
+        self, hidden: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None
+    ) -> Tensor:
+        return linear_entmax_loss(
+            hidden,
+            weight,
+            target,
+            self.alpha,
+            bias=bias,
+            class_weight=self.weight,
+            chunk_rows=self.chunk_rows,
+            **self._options(),
+        )
+
+    def extra_repr(self) -> str:
+        chunks = "" if self.chunk_rows is None else f", chunk_rows={self.chunk_rows}"
+        return f"{describe(self.exponent)}, {super().extra_repr()}{chunks}"
 
 
 @final

@@ -16,7 +16,12 @@ from fenchel.kernels.cpu.columns import LANES, copy, load_tail
 from fenchel.kernels.cpu.compilation import Kernel, scalar, sequential
 from fenchel.kernels.cpu.entmax_loss_alpha import entmax_loss_alpha
 from fenchel.kernels.cpu.entmax_loss_backward import entmax_loss_backward
-from fenchel.kernels.cpu.entmax_loss_terms import sum_powers, sum_soft_terms, target_term
+from fenchel.kernels.cpu.entmax_loss_terms import (
+    smoothing_term,
+    sum_powers,
+    sum_soft_terms,
+    target_term,
+)
 from fenchel.kernels.cpu.entries import coefficients
 from fenchel.kernels.cpu.memory import (
     TENSORS,
@@ -37,10 +42,10 @@ from fenchel.kernels.cpu.row import (
     workspace_size,
 )
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, target_words
+from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, smoothing_of, target_words
 from fenchel.kernels.cpu.threads import launch
 
-__all__ = ["entmax_loss", "entmax_loss_alpha", "entmax_loss_backward"]
+__all__ = ["entmax_loss", "entmax_loss_alpha", "entmax_loss_backward", "entmax_loss_in_place"]
 
 SOFT_RUN = 16  # multiples of LANES summed in the row's own precision
 
@@ -86,10 +91,23 @@ def _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare):
     return total / alpha
 
 
+@scalar
+def _class_loss(arguments, row, scores, columns, largest, offset, rest, alpha, workspace, spare):
+    label = class_of(arguments, row)
+    delta, power = _others(scores, columns, label, largest, offset, rest, alpha, workspace, spare)
+    u = (load(scores, label) - float64(largest)) - normalizer_of(offset, rest, alpha)
+    loss = power / alpha + target_term(u, delta, alpha)
+    smoothing = smoothing_of(arguments)
+    if smoothing > 0.0 and loss < math.inf:
+        loss += smoothing_term(scores, columns, label, alpha, smoothing)
+        loss = 0.0 if loss < 0.0 else loss
+    return loss
+
+
 @sequential
 def _loss_row(arguments, row, alpha, columns, workspace):
     scores = matrix_row(arguments, 0, row, columns)
-    losses, normalizers = rows_at(arguments, TENSORS + 4), floats_at(arguments, TENSORS + 5)
+    losses, normalizers = rows_at(arguments, TENSORS + 5), floats_at(arguments, TENSORS + 6)
     if is_ignored(arguments, row):
         store(losses, row, 0.0)
         store(normalizers, row, -math.inf)
@@ -102,13 +120,9 @@ def _loss_row(arguments, row, alpha, columns, workspace):
             target = matrix_row(arguments, 1, row, columns)
             loss = _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare)
         else:
-            label = class_of(arguments, row)
-            delta, power = _others(
-                scores, columns, label, largest, offset, rest, alpha, workspace, spare
+            loss = _class_loss(
+                arguments, row, scores, columns, largest, offset, rest, alpha, workspace, spare
             )
-            normalizer = normalizer_of(offset, rest, alpha)
-            u = (load(scores, label) - float64(largest)) - normalizer
-            loss = power / alpha + target_term(u, delta, alpha)
     store(losses, row, loss)
     store(normalizers, row, largest + normalizer_of(offset, rest, alpha))
 
@@ -121,12 +135,32 @@ _kernel = Kernel(_loss_rows)
 
 
 def entmax_loss(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """The loss of every row and its normaliser A (float64; -inf for a row that is ignored)."""
     loss = scores.new_zeros(scores.shape[0])
     normalizer = scores.new_full((scores.shape[0],), -math.inf, dtype=torch.float64)
-    words = target_words(target, ignore_index)
+    words = target_words(target, ignore_index, smoothing)
     workspace = workspace_size(scores.shape[1]) + BLOCK * LANES
     launch(_kernel, scores, alpha, workspace, scores, *words, loss, normalizer)
     return loss, normalizer
+
+
+def entmax_loss_in_place(
+    grad: Tensor | None,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float,
+    by_alpha: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The loss and, if wanted, dL/dalpha of every row; with g, g (p - q) overwrites the scores."""
+    options = ignore_index, smoothing
+    loss, normalizer = entmax_loss(scores, target, alpha, *options)
+    slope = None
+    if by_alpha and isinstance(alpha, Tensor):
+        slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
+    if grad is not None:
+        entmax_loss_backward(grad, scores, target, alpha, normalizer, *options, out=scores)
+    return loss, slope

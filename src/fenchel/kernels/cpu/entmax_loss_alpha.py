@@ -19,7 +19,7 @@ from fenchel.kernels.cpu.elementary import expm1_ratio
 from fenchel.kernels.cpu.entries import exponent_of
 from fenchel.kernels.cpu.memory import TENSORS, floats_at, load, store
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.target import is_ignored, is_soft, target_words
+from fenchel.kernels.cpu.target import is_ignored, is_soft, smoothing_of, target_words
 from fenchel.kernels.cpu.threads import launch
 
 
@@ -44,24 +44,37 @@ def _of_scores(scores, columns, alpha, normalizer):
     return total
 
 
+@scalar
+def _of_probability(q, e):
+    if q <= 0.0:
+        return 0.0
+    length = math.log(q)
+    t = math.exp(e * length)
+    return _slope_term(q, length, length * expm1_ratio(e * length), t, e)
+
+
 @sequential
 def _of_probabilities(target, columns, alpha):
     """alpha times dOmega(q)/dalpha."""
     e = exponent_of(alpha)
     total = 0.0
     for i in range(columns):
-        q = float64(load(target, i))
-        if q > 0.0:
-            length = math.log(q)
-            t = math.exp(e * length)
-            total += _slope_term(q, length, length * expm1_ratio(e * length), t, e)
+        total += _of_probability(float64(load(target, i)), e)
     return total
 
 
 @sequential
+def _of_smoothed_class(smoothing, columns, alpha):
+    e = exponent_of(alpha)
+    uniform = smoothing / columns
+    own = _of_probability(1.0 - smoothing + uniform, e)
+    return own + (columns - 1) * _of_probability(uniform, e)
+
+
+@sequential
 def _alpha_row(arguments, row, alpha, columns, workspace):
-    out = floats_at(arguments, TENSORS + 5)
-    normalizer = load(floats_at(arguments, TENSORS + 4), row)
+    out = floats_at(arguments, TENSORS + 6)
+    normalizer = load(floats_at(arguments, TENSORS + 5), row)
     if is_ignored(arguments, row) or normalizer == -math.inf:
         store(out, row, 0.0)
         return
@@ -72,6 +85,8 @@ def _alpha_row(arguments, row, alpha, columns, workspace):
         if is_soft(arguments):
             target = matrix_row(arguments, 1, row, columns)
             slope += _of_probabilities(target, columns, alpha)
+        elif smoothing_of(arguments) > 0.0:
+            slope += _of_smoothed_class(smoothing_of(arguments), columns, alpha)
     store(out, row, slope / alpha)
 
 
@@ -83,10 +98,15 @@ _kernel = Kernel(_alpha_rows)
 
 
 def entmax_loss_alpha(
-    scores: Tensor, target: Tensor, alpha: Tensor, normalizer: Tensor, ignore_index: int
+    scores: Tensor,
+    target: Tensor,
+    alpha: Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> Tensor:
     """dL/dalpha of every row (float64)."""
     out = torch.zeros_like(normalizer)
-    words = target_words(target, ignore_index)
+    words = target_words(target, ignore_index, smoothing)
     launch(_kernel, scores, alpha, 0, scores, *words, normalizer, out)
     return out

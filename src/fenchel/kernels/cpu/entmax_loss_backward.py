@@ -14,7 +14,7 @@ from fenchel.kernels.cpu.memory import TENSORS, advance, floats_at, load, real, 
 from fenchel.kernels.cpu.probabilities import write
 from fenchel.kernels.cpu.row import BLOCK, edge_of, largest_of, solve, workspace_size
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, target_words
+from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, smoothing_of, target_words
 from fenchel.kernels.cpu.threads import launch
 
 
@@ -41,15 +41,20 @@ def _subtract_target(arguments, row, out, columns, grad):
         for i in range(columns):
             store(out, i, load(out, i) - grad * load(target, i))
     else:
+        smoothing = smoothing_of(arguments)
+        if smoothing > 0.0:
+            uniform = real(out, grad * (smoothing / columns))
+            for i in range(columns):
+                store(out, i, load(out, i) - uniform)
         label = class_of(arguments, row)
-        store(out, label, load(out, label) - grad)
+        store(out, label, load(out, label) - grad * (1.0 - smoothing))
 
 
 @sequential
 def _backward_row(arguments, row, alpha, columns, workspace):
-    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 6, row, columns)
-    grad = load(rows_at(arguments, TENSORS + 4), row)
-    normalizer = load(floats_at(arguments, TENSORS + 5), row)
+    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 7, row, columns)
+    grad = load(rows_at(arguments, TENSORS + 5), row)
+    normalizer = load(floats_at(arguments, TENSORS + 6), row)
     if is_ignored(arguments, row) or normalizer == -math.inf:
         fill(out, columns, 0.0)
     elif not math.isfinite(normalizer):
@@ -77,10 +82,13 @@ def entmax_loss_backward(
     alpha: float | Tensor,
     normalizer: Tensor,
     ignore_index: int,
+    smoothing: float,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """g (p - q); zero for a row that is ignored or has nothing in it."""
-    out = torch.empty_like(scores)
-    words = target_words(target, ignore_index)
+    """g (p - q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
+    if out is None:
+        out = torch.empty_like(scores)
+    words = target_words(target, ignore_index, smoothing)
     launch(
         _kernel,
         scores,

@@ -4,6 +4,7 @@ With t = 1 + e (x - A) = p^e, the loss is a sum of divergences of q from p and, 
     D = (t/alpha) [q expm1(e (log q - log p))/e + p - q],   slack = q (-t)_+/e.
 An entry with q = 0 has D = p^alpha/alpha. A class index y has q_y = 1, and with l = log p_y and
 delta = sum_{i != y} p_i = 1 - p_y its own D is (1/alpha) [-expm1(e l)/e - delta p_y^e].
+A smoothed class adds s (x_y - mean x) + Omega(q) to that.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from fenchel.kernels.cpu.entries import (
     exponent_of,
     sparsemax_entry,
 )
-from fenchel.kernels.cpu.memory import load, real
+from fenchel.kernels.cpu.memory import advance, load, real
 from fenchel.kernels.cpu.steep import steep_entry
+
+SUM_RUN = 1024  # columns summed in the row's own precision
 
 
 @reducing
@@ -106,3 +109,32 @@ def sum_soft_terms(data, target, groups, row):
         limit = real(x, math.inf) if q > real(x, 0.0) else real(x, 0.0)
         total += limit if absent else term
     return total
+
+
+@reducing
+def _sum_less(data, count, pivot):
+    total = real(data, 0.0)
+    for i in range(count):
+        total += load(data, i) - pivot
+    return total
+
+
+@scalar
+def _omega_term(q, alpha):
+    """One class's part of Omega(q) = sum q l phi1(e l)/alpha with l = log q."""
+    length = math.log(q) if q > 0.0 else 0.0
+    return q * length * expm1_ratio(exponent_of(alpha) * length) / alpha
+
+
+@sequential
+def smoothing_term(scores, columns, label, alpha, smoothing):
+    """s (x_y - mean x) + Omega(q), which a smoothed class y adds to its loss."""
+    total = 0.0
+    own = load(scores, label)
+    for start in range(0, columns, SUM_RUN):
+        count = min(SUM_RUN, columns - start)
+        total -= float64(_sum_less(advance(scores, start), count, own))
+    uniform = smoothing / columns
+    omega = _omega_term(1.0 - smoothing + uniform, alpha)
+    omega += (columns - 1) * _omega_term(uniform, alpha)
+    return uniform * total + omega

@@ -1,20 +1,31 @@
-"""Targets of a loss: a class index a row, or a row of probabilities.
+"""Targets of a loss: a class index a row, smoothed or not, or a row of probabilities.
 
-A kernel finds them in its arguments 1 to 3: the tensor, whether it holds probabilities, and the
-class index that means "ignore this row".
+A kernel finds them in its arguments 1 to 4: the tensor, whether it holds probabilities, the class
+index that means "ignore this row", and the share s of a class that is spread over all C classes:
+class k stands for q = (1 - s) e_k + s/C.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import torch
 from torch import Tensor
 
 from fenchel.kernels.cpu.compilation import scalar
-from fenchel.kernels.cpu.memory import TENSORS, integer_at, integers_at, load
+from fenchel.kernels.cpu.memory import TENSORS, floats_at, integer_at, integers_at, load
 
 
-def target_words(target: Tensor, ignore_index: int) -> tuple[Tensor, int, int]:
+def target_words(
+    target: Tensor, ignore_index: int, smoothing: float
+) -> tuple[Tensor, int, int, Tensor]:
     """The arguments a kernel reads the target from."""
-    return target, int(target.dtype.is_floating_point), ignore_index
+    return target, int(target.dtype.is_floating_point), ignore_index, _in_memory(smoothing)
+
+
+@lru_cache(maxsize=64)
+def _in_memory(number: float) -> Tensor:
+    return torch.tensor([number], dtype=torch.float64, device="cpu")
 
 
 @scalar
@@ -34,3 +45,9 @@ def is_ignored(arguments, row):
     """Whether the row costs nothing."""
     ignored = integer_at(arguments, TENSORS + 3)
     return not is_soft(arguments) and class_of(arguments, row) == ignored
+
+
+@scalar
+def smoothing_of(arguments):
+    """The share of a class that is spread over all classes."""
+    return load(floats_at(arguments, TENSORS + 4), 0)

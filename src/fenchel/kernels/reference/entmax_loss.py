@@ -7,6 +7,10 @@ With p = entmax(x), t = 1 + ε(x − A) and D_ω the Bregman divergence of ω(p)
 
 so that the loss is exactly zero when p = q, in particular beyond the margin 1/ε. Nothing of the size
 of the scores needs to be kept for the gradient p − q: a fast kernel gets p back from the normaliser A.
+
+Class indices may be smoothed: class k of C stands for q = (1 − s) e_k + s/C. A fast kernel has no q:
+
+    L(x; q) = L(x; e_k) + s (x_k − mean x) + Ω(q).
 """
 
 from __future__ import annotations
@@ -25,11 +29,15 @@ from fenchel.kernels.reference.entmax import entmax, entmax_normalizer, widen
 
 
 def entmax_loss(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """The loss and the normaliser A, one a row; +inf if the target has a class at −inf."""
     wide = widen(scores)
-    eps, q = epsilon(alpha, wide), dense_target(target, wide, ignore_index)
+    eps, q = epsilon(alpha, wide), dense_target(target, wide, ignore_index, smoothing)
     normalizer = entmax_normalizer(wide, alpha)
     argument = wide - normalizer.unsqueeze(-1)
     log_p = log_exponential(argument, eps)
@@ -52,37 +60,69 @@ def entmax_loss_backward(
     alpha: float | Tensor,
     normalizer: Tensor,
     ignore_index: int,
+    smoothing: float = 0.0,
 ) -> Tensor:
     """g (p − q); zero for a row that is ignored or has nothing in it."""
     wide = widen(scores)
     p = entmax(wide, alpha)
-    slope = p - dense_target(target, wide, ignore_index)
+    slope = p - dense_target(target, wide, ignore_index, smoothing)
     counts = counted(target, ignore_index) & (normalizer != float("-inf"))
     return torch.where(counts, grad.to(wide.dtype), 0.0).unsqueeze(-1).mul(slope).to(scores.dtype)
 
 
 def entmax_loss_alpha(
-    scores: Tensor, target: Tensor, alpha: Tensor, normalizer: Tensor, ignore_index: int
+    scores: Tensor,
+    target: Tensor,
+    alpha: Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+    smoothing: float = 0.0,
 ) -> Tensor:
     """∂L/∂α = ∂Ω_α(q)/∂α − ∂Ω_α(p)/∂α, by the envelope theorem."""
     wide = widen(scores)
     p = entmax(wide, alpha)
-    slope = loss_slope_alpha(p, dense_target(target, wide, ignore_index), alpha)
-    return torch.where(counted(target, ignore_index), slope, 0.0)
+    slope = loss_slope_alpha(p, dense_target(target, wide, ignore_index, smoothing), alpha)
+    counts = counted(target, ignore_index) & (normalizer != float("-inf"))
+    return torch.where(counts, slope, 0.0)
+
+
+def entmax_loss_in_place(
+    grad: Tensor | None,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float,
+    by_alpha: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The loss and, if wanted, ∂L/∂α, one a row; with g, the scores are overwritten by g (p − q)."""
+    options = ignore_index, smoothing
+    loss, normalizer = entmax_loss(scores, target, alpha, *options)
+    slope = None
+    if by_alpha and isinstance(alpha, Tensor):
+        slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
+    if grad is not None:
+        scores.copy_(entmax_loss_backward(grad, scores, target, alpha, normalizer, *options))
+    return loss, slope
 
 
 def loss_slope_alpha(p: Tensor, q: Tensor, alpha: float | Tensor) -> Tensor:
     return tsallis_derivative(q, alpha) - tsallis_derivative(p, alpha)
 
 
-def dense_target(target: Tensor, scores: Tensor, ignore_index: int) -> Tensor:
-    """The target as probabilities; an ignored row is all zeros."""
+def dense_target(
+    target: Tensor, scores: Tensor, ignore_index: int, smoothing: float = 0.0
+) -> Tensor:
+    """The target as probabilities; an ignored row is all zeros. Only class indices are smoothed."""
     if target.dtype.is_floating_point:
         return target.to(scores.dtype)
     counts = counted(target, ignore_index)
-    one_hot = torch.zeros_like(scores)
     index = torch.where(counts, target, 0).unsqueeze(-1)
-    return one_hot.scatter(-1, index, counts.unsqueeze(-1).to(scores.dtype))
+    one = counts.unsqueeze(-1).to(scores.dtype)
+    one_hot = torch.zeros_like(scores).scatter(-1, index, one)
+    if smoothing == 0:
+        return one_hot
+    return (1 - smoothing) * one_hot + smoothing / scores.shape[-1] * one
 
 
 def counted(target: Tensor, ignore_index: int) -> Tensor:

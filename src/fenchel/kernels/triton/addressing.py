@@ -7,6 +7,7 @@ of them, and a column, reaches.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import triton
@@ -35,29 +36,46 @@ class Rows(NamedTuple):
     levels: int
 
 
+Layout = tuple[tuple[int, ...], tuple[int, ...]]  # sizes and strides of a tensor
+
+
 def address(
     dim: int, first: Tensor, *others: Tensor | None
 ) -> tuple[Rows, list[Tensor | None], list[Strides]]:
     """The rows along `dim` of the first tensor, to which the others broadcast.
 
-    Returns the tensors too: they are copied if they would need more levels than there are.
+    Returns the tensors too: as they are, or copied (contiguous, of the first one's shape) if they
+    would need more levels than there are. Then what is written to a copy must be copied back.
     """
-    shape = list(first.shape)
+    tensors = [first, *others]
+    layouts = [None if t is None else (t.shape, t.stride()) for t in tensors]
+    plan = _plan(dim, *layouts)
+    if plan is None:
+        tensors = [None if t is None else _expand(t, first, dim).contiguous() for t in tensors]
+        plan = _plan(dim, *(None if t is None else (t.shape, t.stride()) for t in tensors))
+    rows, steps = plan  # pyright: ignore[reportGeneralTypeIssues] (contiguous rows are one level)
+    return rows, tensors, list(steps)
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    dim: int, first: Layout, *others: Layout | None
+) -> tuple[Rows, tuple[Strides, ...]] | None:
+    """Rows and strides for tensors of these layouts; none if there would be too many levels."""
+    shape = list(first[0])
+    strides = [_row_strides(layout, shape, dim) for layout in (first, *others)]
     columns = shape.pop(dim)
-    expanded = [None if t is None else _expand(t, first, dim) for t in (first, *others)]
-    sizes, strides = _merge(shape, [_row_strides(t, dim) for t in expanded])
-    if len(sizes) > LEVELS:
-        expanded = [None if t is None else t.contiguous() for t in expanded]
-        sizes, strides = _merge(shape, [_row_strides(t, dim) for t in expanded])
-    levels = max(len(sizes), 1)
-    padding = [0] * (LEVELS - len(sizes))
-    sizes = [1] * (LEVELS - len(sizes)) + sizes
-    rows = Rows(sizes[0] * sizes[1] * sizes[2], columns, sizes[1], sizes[2], levels)
+    sizes, merged = _merge(shape, [each[:-1] for each in strides])
+    missing = LEVELS - len(sizes)
+    if missing < 0:
+        return None
+    outer, middle, inner = [1] * missing + sizes
+    rows = Rows(outer * middle * inner, columns, middle, inner, max(len(sizes), 1))
     steps = [
-        Strides._make((*padding, *each, 0 if t is None or t.shape[dim] == 1 else t.stride(dim)))
-        for t, each in zip(expanded, strides, strict=True)
+        Strides._make((*[0] * missing, *each, along[-1]))
+        for each, along in zip(merged, strides, strict=True)
     ]
-    return rows, expanded, steps
+    return rows, tuple(steps)
 
 
 def _expand(tensor: Tensor, like: Tensor, dim: int) -> Tensor:
@@ -68,22 +86,25 @@ def _expand(tensor: Tensor, like: Tensor, dim: int) -> Tensor:
     return tensor.expand(shape)
 
 
-def _row_strides(tensor: Tensor | None, dim: int) -> list[int] | None:
-    if tensor is None:
-        return None
-    strides = list(tensor.stride())
-    del strides[dim]
-    return strides
+def _row_strides(layout: Layout | None, shape: list[int], dim: int) -> list[int]:
+    """The steps along all dimensions but `dim`, then along `dim`; 0 where the tensor broadcasts."""
+    if layout is None:
+        return [0] * len(shape)
+    sizes, strides = layout
+    steps = [0 if have == 1 else step for have, step in zip(sizes, strides, strict=True)]
+    steps = [0] * (len(shape) - len(sizes)) + steps
+    steps.append(steps.pop(dim))
+    return steps
 
 
-def _merge(shape: list[int], strides: list[list[int] | None]) -> tuple[list[int], list[list[int]]]:
+def _merge(shape: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
     """Leave out dimensions of size 1 and merge neighbours that every tensor steps through evenly."""
     sizes: list[int] = []
     merged: list[list[int]] = [[] for _ in strides]
     for position, size in enumerate(shape):
         if size == 1:
             continue
-        steps = [0 if each is None else each[position] for each in strides]
+        steps = [each[position] for each in strides]
         if sizes and all(m[-1] == step * size for m, step in zip(merged, steps, strict=True)):
             sizes[-1] *= size
             for m, step in zip(merged, steps, strict=True):

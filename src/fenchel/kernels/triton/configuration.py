@@ -5,28 +5,37 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fenchel.kernels.triton.addressing import Rows
-from fenchel.kernels.triton.entries import ENTMAX15, SPARSEMAX, STEEP
+from fenchel.kernels.triton.entries import ENTMAX15, GENERAL, SPARSEMAX, STEEP
+from fenchel.kernels.triton.small_support import LISTED
 
 WARP = 32
 VECTOR_BYTES = 16
 LONGEST_TILE = 32768  # columns a program holds in registers, for alpha = 3/2 and 2
 LONGEST_POWER_TILE = 8192  # the same where powers are needed
-LONGEST_STEEP_TILE = 2048  # the same for alpha > 2
 LONGEST_LOSS_TILE = 8192
 LONGEST_BACKWARD = 8192
 BACKWARD_BLOCK = 8192
 MOST_GROUPS = 32768
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
+SMALL_SUPPORT = 0.45  # alpha - 1 above which the support is sought among the largest scores
+SMALL_SHORT_SUPPORT = 0.65  # the same where a warp holds several rows
 
 
 class Tile(NamedTuple):
-    """`rows` rows of `slabs` × `width` columns, held by `warps` warps of `registers` a thread."""
+    """`rows` rows of `slabs` × `width` columns, held by `warps` warps.
+
+    A thread takes `vector` neighbouring columns of a slab.
+    """
 
     slabs: int
     rows: int
     width: int
     warps: int
-    registers: int | None = None
+    vector: int = 1
+
+    def divides(self, rows: Rows) -> bool:
+        """Whether no tile reaches beyond the rows and columns that there are."""
+        return rows.columns == self.slabs * self.width and rows.count % self.rows == 0
 
 
 class Groups(NamedTuple):
@@ -56,21 +65,28 @@ def is_polynomial(kind: int) -> bool:
 
 def fits_tile(kind: int, columns: int) -> bool:
     """Whether `entmax` holds such rows in registers."""
-    if kind == STEEP.value:
-        return columns <= LONGEST_STEEP_TILE
     return columns <= (LONGEST_TILE if is_polynomial(kind) else LONGEST_POWER_TILE)
 
 
-def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
-    """32 entries a thread for polynomials (more in long rows), 16 where powers are needed."""
+def forward_tile_shape(rows: Rows, itemsize: int, kind: int, eps: float = 0.0) -> Tile:
+    """32 entries a thread, more in long rows; 16 in short ones for powers, whose visits cost most."""
     columns = power_of_two(rows.columns)
-    if not is_polynomial(kind):
+    if columns <= LONGEST_SHARED_WARP and not is_polynomial(kind) and kind != STEEP.value:
         tile = _tile(columns, rows.count, itemsize, entries=16)
-        return tile._replace(registers=64) if tile.warps > 1 else tile
+        if eps <= SMALL_SHORT_SUPPORT and tile.rows < rows.count:
+            return tile._replace(rows=2 * tile.rows, warps=2)
+        return tile
     entries = 32
     if columns >= 8192:
         entries = 128 if columns > 16384 else 64
     return _tile(columns, rows.count, itemsize, entries)
+
+
+def worth_listing(kind: int, eps: float, tile: Tile) -> bool:
+    """Whether the support is small enough to be sought among the largest scores of every thread."""
+    smallest = SMALL_SUPPORT if tile.rows == 1 else SMALL_SHORT_SUPPORT
+    sharp = kind == STEEP.value or (kind >= GENERAL.value and eps > smallest)
+    return sharp and tile.slabs * tile.vector > LISTED.value
 
 
 def backward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
@@ -85,10 +101,10 @@ def _tile(columns: int, count: int, itemsize: int, entries: int) -> Tile:
     if columns > LONGEST_SHARED_WARP:
         warps = max(1, min(32, columns // (WARP * entries)))
         width = min(columns, warps * WARP * vector)
-        return Tile(columns // width, 1, width, warps)
+        return Tile(columns // width, 1, width, warps, min(vector, width))
     width = min(columns, max(4 * vector, columns * vector // entries))
     height = max(1, min(WARP * entries // columns, power_of_two(count)))
-    return Tile(columns // width, height, width, 1)
+    return Tile(columns // width, height, width, 1, min(vector, width))
 
 
 def groups_shape(columns: int) -> Groups:

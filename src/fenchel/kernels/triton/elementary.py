@@ -1,27 +1,35 @@
-"""log2, exp2 and divided differences in float32, to the last bits.
+"""log2, exp2 and divided differences in float32, all elementwise.
 
-The hardware's own lg2 and ex2 err by up to 2^-22, which is more than the maps promise. These are the
-polynomials of the CPU kernels: relative error below 3e-8 before rounding. All are elementwise.
+The hardware's own lg2 errs by up to 2^-22, which divided by a small alpha - 1 is more than the maps
+promise. `log2` and `exp2` are the polynomials of the CPU kernels: relative error below 3e-8 before
+rounding. `fast_log2` and `tl.exp2` are the hardware's.
 """
 
 from __future__ import annotations
 
+# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
+import os
+
 import triton
 import triton.language as tl
 
+INTERPRETED: tl.constexpr = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
 SQRT_HALF_BITS: tl.constexpr = tl.constexpr(0x3F3504F3)
+EXPONENT_BITS: tl.constexpr = tl.constexpr(-(1 << 23))  # the sign and the exponent of a float32
+ONE_BITS: tl.constexpr = tl.constexpr(0x3F800000)
 ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
+ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
 
 
 @triton.jit
 def _binade(x, less_one):
     """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
-    bits = x.to(tl.int32, bitcast=True)
-    exponent = (bits - SQRT_HALF_BITS) >> 23
-    mantissa = (bits - (exponent << 23)).to(tl.float32, bitcast=True)
-    return exponent.to(tl.float32), tl.where(exponent == 0, less_one, mantissa - 1.0)
+    shifted = (x.to(tl.int32, bitcast=True) - SQRT_HALF_BITS) & EXPONENT_BITS
+    scale = (-shifted + ONE_BITS).to(tl.float32, bitcast=True)
+    exponent = ((shifted >> 23) + ROUNDER_BITS).to(tl.float32, bitcast=True) - ROUNDER
+    return exponent, tl.where(shifted == 0, less_one, x * scale - 1.0)
 
 
 @triton.jit
@@ -55,6 +63,17 @@ def rough_log2_near_one(x, less_one):
 def log2(x):
     """log2 x for a normal x > 0; any number otherwise."""
     return log2_near_one(x, x - 1.0)
+
+
+@triton.jit
+def fast_log2(x):
+    """log2 x for a normal x > 0, with an error up to 2^-22, absolute between 1/2 and 2."""
+    if INTERPRETED:
+        return tl.log2(x)
+    else:
+        return tl.inline_asm_elementwise(
+            "lg2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
 
 
 @triton.jit

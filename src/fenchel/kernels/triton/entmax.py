@@ -27,10 +27,12 @@ from fenchel.kernels.triton.configuration import (
     fits_tile,
     forward_tile_shape,
     groups_shape,
+    worth_listing,
 )
-from fenchel.kernels.triton.exponent import kind_of
+from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
+from fenchel.kernels.triton.small_support import entmax_listed
 
 
 def entmax(
@@ -52,11 +54,16 @@ def entmax_into(
     if not fits_tile(kind, rows.columns):
         _entmax_groups(tensors, kind, eps, rows, steps)
         return
-    tile = forward_tile_shape(rows, scores.element_size(), kind)
-    entmax_tile[(ceiling(rows.count, tile.rows),)](
+    tile = forward_tile_shape(rows, scores.element_size(), kind, eps)
+    kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
+    options = {"LEVELS": rows.levels, "KIND": kind, "EVEN": tile.divides(rows)}
+    shape = {"J": tile.slabs, "R": tile.rows, "K": tile.width, "num_warps": tile.warps}
+    solve, more = entmax_tile, {}
+    if worth_listing(kind, eps, tile):
+        solve, more = entmax_listed, {"V": tile.vector}
+    solve[(ceiling(rows.count, tile.rows),)](
         *tensors, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps,
-        LEVELS=rows.levels, KIND=kind, J=tile.slabs, R=tile.rows, K=tile.width,
-        num_warps=tile.warps, maxnreg=tile.registers,
+        **options, **shape, **more,
     )  # fmt: skip
 
 
@@ -64,6 +71,7 @@ def _entmax_groups(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
     scores, out, mask, alphas = tensors
+    kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
     workspace = solve_long_rows(scores, mask, alphas, kind, eps, rows, steps[0], *steps[2:])
     shape, maxima, _, state = workspace
     write_groups[(rows.count, ceiling(shape.groups, shape.block))](

@@ -26,22 +26,64 @@ from fenchel.kernels.triton.entmax import entmax_into, solve_long_rows
 from fenchel.kernels.triton.entries import EACH_ROW, STEEP
 from fenchel.kernels.triton.exponent import kind_of
 from fenchel.kernels.triton.loss import loss_groups, loss_tile
-from fenchel.kernels.triton.loss_derivatives import alpha_rows, slope_tile, terms_rows
+from fenchel.kernels.triton.loss_derivatives import (
+    alpha_rows,
+    slope_tile,
+    smooth_rows,
+    terms_rows,
+)
+from fenchel.kernels.triton.loss_in_place import slope_groups
 
 
 def entmax_loss(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """The loss and the normaliser A, one a row; +inf if the target has a class at −inf."""
-    batch = scores.shape[:-1]
-    loss = scores.new_empty(batch)
-    normalizer = scores.new_empty(batch, dtype=torch.float64)
+    dtype = torch.float32 if smoothing else scores.dtype
+    loss = scores.new_empty(scores.shape[:-1], dtype=dtype)
+    normalizer = _forward(loss, None, scores, target, alpha, ignore_index, smoothing)
+    return loss.to(scores.dtype), normalizer
+
+
+def entmax_loss_in_place(
+    grad: Tensor | None,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float,
+    by_alpha: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The loss and, if wanted, ∂L/∂α, one a row and in float32; with g, g (p − q) overwrites the scores.
+
+    The scores are a matrix. For class indices without smoothing or ∂L/∂α it is one read and one write.
+    """
+    options = ignore_index, smoothing
+    loss = scores.new_empty(scores.shape[:-1], dtype=torch.float32)
+    fused = not (by_alpha or smoothing or target.dtype.is_floating_point)
+    normalizer = _forward(loss, grad if fused else None, scores, target, alpha, *options)
+    slope = None
+    if by_alpha and isinstance(alpha, Tensor):
+        slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
+    if grad is not None and not fused:
+        entmax_loss_backward(grad, scores, target, alpha, normalizer, *options, out=scores)
+    return loss, slope
+
+
+def _forward(
+    loss: Tensor, grad: Tensor | None, scores: Tensor, target: Tensor, alpha: float | Tensor,
+    ignore_index: int, smoothing: float,
+) -> Tensor:  # fmt: skip
+    """Write the losses and return the normalisers; with a `grad` the gradient replaces the scores."""
+    normalizer = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
     if scores.numel() == 0:
-        return loss, normalizer
+        return normalizer
     classes = not target.dtype.is_floating_point
     kind, eps, alphas = kind_of(alpha)
-    target_like = target.unsqueeze(-1) if classes else target
-    rows, tensors, steps = address(-1, scores, target_like, alphas)
+    rows, tensors, steps = address(
+        -1, scores, target.unsqueeze(-1) if classes else target, alphas,
+        None if grad is None else grad.unsqueeze(-1),
+    )  # fmt: skip
     if rows.columns > LONGEST_LOSS_TILE:
         _long(tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps)
     else:
@@ -49,27 +91,49 @@ def entmax_loss(
         loss_tile[(ceiling(rows.count, tile.rows),)](
             *tensors, loss, normalizer, eps, ignore_index,
             rows.count, rows.columns, rows.middle, rows.inner, *steps,
-            LEVELS=rows.levels, KIND=kind, CLASSES=classes,
+            LEVELS=rows.levels, KIND=kind, CLASSES=classes, IN_PLACE=grad is not None,
             J=tile.slabs, R=tile.rows, K=tile.width, num_warps=tile.warps,
         )  # fmt: skip
     if not classes:
         _probability_loss(scores, target, alphas, normalizer, loss, kind, eps)
-    return loss, normalizer
+    elif smoothing > 0:
+        _smooth(scores, target, alphas, loss, kind, eps, ignore_index, smoothing)
+    return normalizer
 
 
 def _long(
     tensors: list[Any], loss: Tensor, normalizer: Tensor, kind: int, eps: float,
     ignore_index: int, classes: bool, rows: Rows, steps: list[Strides],
 ) -> None:  # fmt: skip
-    scores, target, alphas = tensors
-    shape, _, listed, state = solve_long_rows(
+    scores, target, alphas, grad = tensors
+    shape, maxima, listed, state = solve_long_rows(
         scores, None, alphas, kind, eps, rows, steps[0], Strides(0, 0, 0, 0), steps[2]
     )
     loss_groups[(rows.count,)](
         scores, target, alphas, listed, state, loss, normalizer, eps, ignore_index,
-        rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
+        rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps[:3],
         LEVELS=rows.levels, KIND=kind, CLASSES=classes, GROUP=shape.size, BLOCK=shape.listed,
         num_warps=4,
+    )  # fmt: skip
+    if grad is not None:
+        slope_groups[(rows.count, ceiling(shape.groups, shape.block))](
+            scores, target, alphas, grad, maxima, state, listed, eps, ignore_index,
+            rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
+            LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block,
+            num_warps=shape.warps,
+        )  # fmt: skip
+
+
+def _smooth(
+    scores: Tensor, target: Tensor, alphas: Tensor | None, loss: Tensor, kind: int, eps: float,
+    ignore_index: int, smoothing: float,
+) -> None:  # fmt: skip
+    rows, tensors, steps = address(-1, scores, target.unsqueeze(-1), alphas)
+    block, warps = stream_shape(rows.columns)
+    smooth_rows[(rows.count,)](
+        *tensors, loss, eps, ignore_index, smoothing,
+        rows.count, rows.columns, rows.middle, rows.inner, *steps,
+        LEVELS=rows.levels, KIND=kind, K=block, num_warps=warps,
     )  # fmt: skip
 
 
@@ -92,9 +156,12 @@ def entmax_loss_backward(
     alpha: float | Tensor,
     normalizer: Tensor,
     ignore_index: int,
+    smoothing: float,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """g (p − q); zero for a row that is ignored or has nothing in it."""
-    out = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
+    if out is None:
+        out = torch.empty_like(scores, memory_format=torch.contiguous_format)
     if scores.numel() == 0:
         return out
     classes = not target.dtype.is_floating_point
@@ -107,7 +174,8 @@ def entmax_loss_backward(
     )  # fmt: skip
     tile = slope_shape(rows)
     slope_tile[(ceiling(rows.count, tile.rows), ceiling(rows.columns, tile.width))](
-        *tensors, eps, ignore_index, rows.count, rows.columns, rows.middle, rows.inner, *steps,
+        *tensors, eps, ignore_index, smoothing,
+        rows.count, rows.columns, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, KIND=kind, CLASSES=classes, GIVEN=given, R=tile.rows, K=tile.width,
         num_warps=tile.warps,
     )  # fmt: skip
@@ -121,7 +189,12 @@ def _probabilities(scores: Tensor, alpha: float | Tensor) -> Tensor:
 
 
 def entmax_loss_alpha(
-    scores: Tensor, target: Tensor, alpha: Tensor, normalizer: Tensor, ignore_index: int
+    scores: Tensor,
+    target: Tensor,
+    alpha: Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+    smoothing: float,
 ) -> Tensor:
     """∂L/∂α = ∂Ω_α(q)/∂α − ∂Ω_α(p)/∂α, one a row and in float32, by the envelope theorem."""
     slopes = torch.zeros(normalizer.shape, dtype=torch.float32, device=scores.device)
@@ -135,7 +208,8 @@ def entmax_loss_alpha(
     )  # fmt: skip
     block, warps = stream_shape(rows.columns)
     alpha_rows[(rows.count,)](
-        *tensors, slopes, ignore_index, rows.count, rows.columns, rows.middle, rows.inner, *steps,
+        *tensors, slopes, ignore_index, smoothing,
+        rows.count, rows.columns, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, KIND=kind, CLASSES=classes, K=block, num_warps=warps,
     )  # fmt: skip
     return slopes

@@ -8,19 +8,32 @@ near t = 1, and `low` is applied to first order; t comes from the edge, held as 
 
 from __future__ import annotations
 
+# pyright: reportOperatorIssue=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.elementary import exp2, log2, log2_near_one, rough_log2_near_one
+from fenchel.kernels.triton.elementary import (
+    exp2,
+    fast_log2,
+    log2,
+    log2_near_one,
+    rough_log2_near_one,
+)
 
 # Kinds of alpha. EACH_ROW is GENERAL up to 2 and STEEP above, row by row.
 SPARSEMAX: tl.constexpr = tl.constexpr(0)
 ENTMAX15: tl.constexpr = tl.constexpr(1)
-GENERAL: tl.constexpr = tl.constexpr(2)
-STEEP: tl.constexpr = tl.constexpr(3)
-EACH_ROW: tl.constexpr = tl.constexpr(4)
-SMALLEST: tl.constexpr = tl.constexpr(1e-37)  # a normal float32
+STEEP: tl.constexpr = tl.constexpr(2)  # above 2
+EACH_ROW: tl.constexpr = tl.constexpr(3)
+# From here on: any alpha up to 2, by powers. Where it is neither near 1 nor 2, hardware logarithms
+# serve on the way to the root (POWER), or throughout if p is rounded to half precision (COARSE).
+GENERAL: tl.constexpr = tl.constexpr(4)
+POWER: tl.constexpr = tl.constexpr(5)
+COARSE: tl.constexpr = tl.constexpr(6)
+
+SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
+FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
 TINY: tl.constexpr = tl.constexpr(1e-20)  # stands for e = 0: log(1 + e u)/e is then u
 
 
@@ -61,7 +74,7 @@ def first_point(e, KIND: tl.constexpr):
 
 @triton.jit
 def steep_entry(z, point, low, e):
-    """alpha > 2"""
+    """alpha > 2, from the edge of the support, point + low"""
     t = ((z - point) - low) * e
     inside = t > 0.0
     p = exp2(log2(t) / e)
@@ -69,25 +82,41 @@ def steep_entry(z, point, low, e):
 
 
 @triton.jit
-def general_entry(z, point, low, e):
+def general_entry(z, point, low, e, KIND: tl.constexpr = GENERAL):
     """alpha <= 2"""
-    edge, edge_low = split(point.to(tl.float64) - 1.0 / e.to(tl.float64))
-    t = ((z - edge) - edge_low) * e
-    p = exp2(log2_near_one(t, (z - point) * e) * (1.0 / e))
-    s = p / t
+    t, p, r = exact_entry(tl.maximum(z, FARTHEST), point, e, KIND)
+    s = p * r
     p -= low * s
     inside = (t > 0.0) & (p > 0.0)
     return tl.where(inside, p, 0.0), tl.where(inside, s, 0.0), tl.where(inside, t, 0.0)
 
 
 @triton.jit
-def rough_entry(z, point, e):
-    """(p, s) for alpha <= 2 to 1e-5, with the hardware's exponential: enough to find the way."""
-    less_one = (z - point) * e
-    t = tl.maximum(less_one + 1.0, SMALLEST)
-    p = tl.exp2(rough_log2_near_one(t, less_one) * (1.0 / e))
-    inside = less_one > -1.0
-    return tl.where(inside, p, 0.0), tl.where(inside, p / t, 0.0)
+def exact_entry(z, point, e, KIND: tl.constexpr):
+    """(t, p, 1/t) for alpha <= 2 at A = point, to the last bits; with hardware logarithms if COARSE.
+
+    z is finite. For alpha < 2, p = 0 where t <= 0.
+    """
+    edge, edge_low = split(point.to(tl.float64) - 1.0 / e.to(tl.float64))
+    t = (z - edge) * e - edge_low * e
+    if KIND == COARSE:
+        log_t = fast_log2(tl.maximum(t, SMALLEST))
+    else:
+        log_t = log2_near_one(tl.maximum(t, SMALLEST), z * e - point * e)
+    return t, tl.exp2(log_t * (1.0 / e)), tl.exp2(-log_t)
+
+
+@triton.jit
+def rough_entry(z, point, e, KIND: tl.constexpr):
+    """(p, 1/t) for alpha <= 2 to 1e-5, with p = 0 off the support: enough to find the way."""
+    less_one = z * e - point * e
+    if KIND == GENERAL:
+        log_t = rough_log2_near_one(tl.maximum(less_one + 1.0, SMALLEST), less_one)
+        p = tl.where(less_one > -1.0, tl.exp2(log_t * (1.0 / e)), 0.0)
+    else:
+        log_t = fast_log2(tl.maximum(z * e + (1.0 - point * e), SMALLEST))
+        p = tl.exp2(log_t * (1.0 / e))
+    return p, tl.exp2(-log_t)
 
 
 @triton.jit
@@ -102,4 +131,4 @@ def entry(z, point, low, e, KIND: tl.constexpr):
     elif KIND == STEEP:
         return steep_entry(z, point, low, e)
     else:
-        return general_entry(z, point, low, e)
+        return general_entry(z, point, low, e, KIND)

@@ -1,32 +1,39 @@
 """entmax of rows that fit on chip: each is read once and written once.
 
 p = [1 + e (x - A)]_+^(1/e) with A such that the row sums to one. A program holds R rows in registers,
-as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2 and `steep` for alpha > 2.
+as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2, `steep` the support for alpha > 2.
 """
 
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# ruff: noqa: SIM102, SIM109 (what is known when a kernel is compiled needs if and else)
+# ruff: noqa: SIM102 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.entries import (
     EACH_ROW,
+    FARTHEST,
     GENERAL,
     STEEP,
     entry,
-    steep_entry,
     two_sum,
 )
-from fenchel.kernels.triton.normalizer import approach, settle, shifted_entry, solve
+from fenchel.kernels.triton.normalizer import (
+    approach,
+    settle,
+    shifted_entry,
+    solve,
+)
 from fenchel.kernels.triton.reductions import any_row, row_max, slab_max
-from fenchel.kernels.triton.steep import solve_steep, steep_tile_sums
+from fenchel.kernels.triton.steep import find_support, steep_tile_visit, support_entry
 from fenchel.kernels.triton.tiles import (
     finite_peak,
     load_scores,
+    load_tile,
     row_epsilon,
+    store_tile,
     tile_columns,
     tile_inside,
     tile_places,
@@ -38,38 +45,41 @@ from fenchel.kernels.triton.tiles import (
 def entmax_tile(
     scores, out, mask, alpha, eps, count, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0) * R, R)
     column = tile_columns(J, K)
     inside = tile_inside(row, column, count, columns, R)
     places = tile_places(row, column, middle, inner, steps, LEVELS)
     mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
-    x = load_scores(scores, mask, places, mask_places, inside)
+    x = load_tile(scores, mask, places, mask_places, inside, EVEN)
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
     slab = slab_max(x)
     peak = finite_peak(row_max(slab))
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
-    if KIND != STEEP:
+    if KIND == STEEP:
+        bottom, least = find_support(steep_tile_visit, (x,), peak, e, R)
+        p = support_entry(x, bottom, least, e)
+    elif KIND == EACH_ROW or KIND >= GENERAL:
         NARROW: tl.constexpr = GENERAL if KIND == EACH_ROW else KIND
-        z = x - peak
-        capped = tl.minimum(e, 1.0)
-        if NARROW == GENERAL:
-            point = approach(z, slab - peak, capped, columns, R, NARROW)
-            p, point, low = settle(z, point, capped, columns, R)
-            p = shifted_entry(z, p, point, low, capped)
-        else:
-            point, low = solve(z, slab - peak, capped, columns, R, NARROW)
-            point, low = two_sum(point, low)
-            p, _s, _t = entry(z, point, low, capped, NARROW)
-        p += peak - peak  # NaN in a row that holds one
-        chosen = inside & ((e <= 1.0) | (e != e)) if KIND == EACH_ROW else inside
-        tl.store(out + out_places, p, mask=chosen)
-    if KIND == STEEP or KIND == EACH_ROW:
+        z = tl.maximum(x - peak, FARTHEST)
+        slab = tl.maximum(slab - peak, FARTHEST)
+        point = approach(z, slab, tl.minimum(e, 1.0), columns, R, NARROW)
+        p, r, _, step = settle(z, point, tl.minimum(e, 1.0), columns, R, NARROW)
+        p = shifted_entry(p, r, step, tl.minimum(e, 1.0))
+    else:
+        point, low = solve(x - peak, slab - peak, e, columns, R, KIND)
+        point, low = two_sum(point, low)
+        p, _, _ = entry(x - peak, point, low, e, KIND)
+    p += peak - peak  # NaN in a row that holds one
+    store_tile(out, out_places, p, inside, EVEN)
+    if KIND == EACH_ROW:
         if any_row(e > 1.0, R):
             # Read anew: holding the scores as well would cost every other row its registers.
             x = load_scores(scores, mask, places, mask_places, inside)
-            point, low = solve_steep(steep_tile_sums, (x,), peak, tl.maximum(e, 1.0), R)
-            p, _s, _t = steep_entry(x, point, low, tl.maximum(e, 1.0))
+            above = tl.maximum(e, 1.0)
+            bottom, least = find_support(steep_tile_visit, (x,), peak, above, R)
+            p = support_entry(x, bottom, least, above)
             p += peak - peak
             tl.store(out + out_places, p, mask=inside & (e > 1.0))

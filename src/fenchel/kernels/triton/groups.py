@@ -11,34 +11,53 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.entries import (
     EACH_ROW,
+    FARTHEST,
     GENERAL,
     STEEP,
     entry,
+    exact_entry,
     first_point,
     rough_entry,
-    steep_entry,
     two_sum,
 )
-from fenchel.kernels.triton.normalizer import FINE, ROUGH, climb, tile_sums
+from fenchel.kernels.triton.normalizer import (
+    FINE,
+    ROUGH,
+    TOUCH,
+    climb,
+    halley_step,
+    leap_of,
+    newton_step,
+    tile_visit,
+)
 from fenchel.kernels.triton.reductions import (
     SLAB_AXIS,
     along_slabs,
     larger,
     row_max,
     row_sums,
+    row_triples,
 )
-from fenchel.kernels.triton.steep import solve_steep
+from fenchel.kernels.triton.steep import (
+    below_bottom,
+    contribution,
+    find_support,
+    fold,
+    over_row,
+    support_entry,
+)
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, row_epsilon, tile_rows
 
 CLOSE: tl.constexpr = tl.constexpr(1e-3)  # excess at which the maxima are left
 MARGIN: tl.constexpr = tl.constexpr(4e-5)  # what a rough or rounded edge may hide
-STATE: tl.constexpr = tl.constexpr(3)  # numbers kept of a row: largest score, point, low
+STATE: tl.constexpr = tl.constexpr(4)  # numbers kept of a row: its largest score, point, low, least
 
 
 @triton.jit
@@ -61,7 +80,7 @@ def _support_begins(peak, point, e, KIND: tl.constexpr):
     """A score below which p = 0 whatever was rounded; -inf if there is none."""
     if KIND == STEEP:
         edge = point
-    elif KIND == GENERAL:
+    elif KIND >= GENERAL:
         edge = tl.where(e > 0.0, peak + (point - 1.0 / e), float("-inf"))
     else:
         edge = peak + point
@@ -92,40 +111,59 @@ def listed_shape(GROUP: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _listed_sums(data, point, e, KIND: tl.constexpr):
-    """F and S over the listed groups."""
+def _listed_visit(data, point, e, KIND: tl.constexpr):
+    """F over the listed groups, and the step from there."""
     mass = listed_zeros(data)
     slope = listed_zeros(data)
+    bend = listed_zeros(data)
     for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
         x, _ = listed_tile(data, start)
-        p, s, _ = entry(x - data[7], point, 0.0, e, KIND)
+        if KIND >= GENERAL:
+            t, p, r = exact_entry(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
+            p = tl.where(t > 0.0, p, 0.0)
+            s = p * r
+            bend += s * r
+        else:
+            p, s, _ = entry(x - data[7], point, 0.0, e, KIND)
         mass += p
         slope += s
-    return row_sums(mass, slope)
+    return _listed_step(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
-def _rough_listed_sums(data, point, e, KIND: tl.constexpr):
+def _rough_listed_visit(data, point, e, KIND: tl.constexpr):
     mass = listed_zeros(data)
     slope = listed_zeros(data)
+    bend = listed_zeros(data)
     for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
         x, _ = listed_tile(data, start)
-        p, s = rough_entry(x - data[7], point, e)
+        p, r = rough_entry(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
         mass += p
-        slope += s
-    return row_sums(mass, slope)
+        slope += p * r
+        bend += p * r * r
+    return _listed_step(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
-def _steep_listed_sums(data, point, low, e):
-    mass = listed_zeros(data)
-    slope = mass
-    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
+def _listed_step(mass, slope, bend, point, e, KIND: tl.constexpr):
+    if KIND >= GENERAL:
+        mass, slope = tl.sum(mass, SLAB_AXIS, True), tl.sum(slope, SLAB_AXIS, True)
+        mass, slope, bend = row_triples(mass, slope, tl.sum(bend, SLAB_AXIS, True))
+        return mass, halley_step(mass, slope, bend, point, e)
+    else:
+        mass, slope = row_sums(mass, slope)
+        return mass, newton_step(mass, slope, e, KIND)
+
+
+@triton.jit
+def _steep_listed_visit(data, first, second, e, WHAT: tl.constexpr):
+    x, _ = listed_tile(data, 0)
+    a, b = contribution(x, first, second, e, WHAT)
+    for start in range(data[8].shape[SLAB_AXIS], data[3], data[8].shape[SLAB_AXIS]):
         x, _ = listed_tile(data, start)
-        p, s, _ = steep_entry(x, point, low, e)
-        mass += p
-        slope += s
-    return row_sums(mass, slope)
+        c, d = contribution(x, first, second, e, WHAT)
+        a, b = fold(a, b, c, d, WHAT)
+    return over_row(a, b, WHAT)
 
 
 @triton.jit
@@ -144,12 +182,20 @@ def _solve_listed(
     scores, mask, listed, maxima, peak, e, columns, step, mask_step,
     KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """(point, low, how many groups are listed) of one row."""
+    """(point, low, least, how many groups are listed) of one row."""
     if KIND == STEEP:
         lower = peak - 1.0 / e
     else:
         lower, low = climb(
-            tile_sums, (maxima - peak,), first_point(e, KIND), e, columns, CLOSE, 1, KIND
+            tile_visit,
+            (tl.maximum(maxima - peak, FARTHEST),),
+            first_point(e, KIND),
+            e,
+            columns,
+            CLOSE,
+            TOUCH,
+            1,
+            KIND,
         )
         lower += low
     begin = _support_begins(peak, lower, e, KIND)
@@ -157,15 +203,19 @@ def _solve_listed(
     places, within = listed_shape(GROUP, BLOCK)
     data = (scores, mask, listed, found, columns, step, mask_step, peak, places, within)
     if KIND == STEEP:
-        point, low = solve_steep(_steep_listed_sums, data, peak, e, 1)
+        point, least = find_support(_steep_listed_visit, data, peak, e, 1)
+        low = below_bottom(least, e)
     else:
         point = lower
-        if KIND == GENERAL:
-            point, low = climb(_rough_listed_sums, data, point, e, columns, ROUGH, 1, KIND)
+        if KIND >= GENERAL:
+            point, low = climb(
+                _rough_listed_visit, data, point, e, columns, ROUGH, leap_of(e), 1, KIND
+            )
             point += low
-        point, low = climb(_listed_sums, data, point, e, columns, FINE, 1, KIND)
+        point, low = climb(_listed_visit, data, point, e, columns, FINE, TOUCH, 1, KIND)
         point, low = two_sum(point, low)
-    return point, low, found
+        least = low
+    return point, low, least, found
 
 
 @triton.jit
@@ -186,38 +236,39 @@ def solve_groups(
     peak = finite_peak(row_max(held))
     if KIND == EACH_ROW:
         if e > 1.0:
-            point, low, found = _solve_listed(
+            point, low, least, found = _solve_listed(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
                 STEEP, GROUP, BLOCK, WIDTH,
             )  # fmt: skip
         else:
-            point, low, found = _solve_listed(
+            point, low, least, found = _solve_listed(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
                 GENERAL, GROUP, BLOCK, WIDTH,
             )  # fmt: skip
     else:
-        point, low, found = _solve_listed(
+        point, low, least, found = _solve_listed(
             scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
             KIND, GROUP, BLOCK, WIDTH,
         )  # fmt: skip
     tl.store(state + row * STATE, peak)
     tl.store(state + row * STATE + 1, point)
     tl.store(state + row * STATE + 2, low)
+    tl.store(state + row * STATE + 3, least)
     tl.store(listed + groups, found)
 
 
 @triton.jit
 def _write_block(
-    scores, out, mask, held, column, inside, peak, point, low, e, step, out_step, mask_step,
+    scores, out, mask, held, column, inside, peak, point, least, e, step, out_step, mask_step,
     KIND: tl.constexpr,
 ):  # fmt: skip
     lives = (held >= _support_begins(peak, point, e, KIND)) & (held > float("-inf"))
     wide = column.to(tl.int64)
     x = load_scores(scores, mask, wide * step, wide * mask_step, inside & lives[:, None])
     if KIND == STEEP:
-        p, _, _ = steep_entry(x, point, low, e)
+        p = support_entry(x, point, least, e)
     else:
-        p, _, _ = entry(x - peak, point, low, e, KIND)
+        p, _, _ = entry(x - peak, point, least, e, KIND)
     tl.store(out + wide * out_step, p + (peak - peak), mask=inside)
 
 
@@ -235,18 +286,18 @@ def write_groups(
         mask += row_offset(row, middle, inner, mask_steps, LEVELS)
     peak = tl.load(state + row * STATE)
     point = tl.load(state + row * STATE + 1)
-    low = tl.load(state + row * STATE + 2)
+    least = tl.load(state + row * STATE + 3)
     group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
     column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
     inside = column < columns
     if KIND == EACH_ROW:
         if e > 1.0:
-            _write_block(scores, out, mask, held, column, inside, peak, point, low, e,
+            _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
                          steps[3], out_steps[3], mask_steps[3], STEEP)  # fmt: skip
         else:
-            _write_block(scores, out, mask, held, column, inside, peak, point, low, e,
+            _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
                          steps[3], out_steps[3], mask_steps[3], GENERAL)  # fmt: skip
     else:
-        _write_block(scores, out, mask, held, column, inside, peak, point, low, e,
+        _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
                      steps[3], out_steps[3], mask_steps[3], KIND)  # fmt: skip

@@ -6,7 +6,8 @@ With t = p^e, u = x - A and alpha = 1 + e, the loss is a sum of terms none of wh
 
 and q ((l + 1/e)/alpha - 1/e - u) instead where p = 0. For one class k this is
 alpha L = sum_{i != k} t_i p_i - u_k - t_k (1 - p_k), or L = (sum t p - 1)/alpha - u_k off the support.
-Its gradient p - q needs the normaliser A alone; a float64 holds enough of it.
+Its gradient p - q needs the normaliser A alone; a float64 holds enough of it. A kernel told to work
+IN_PLACE writes g (p - q) over the scores of a row as soon as it has the loss.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from fenchel.kernels.triton.entries import (
 from fenchel.kernels.triton.groups import STATE, listed_shape, listed_tile, listed_zeros
 from fenchel.kernels.triton.normalizer import solve
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_max, row_sum, slab_max
-from fenchel.kernels.triton.steep import solve_steep, steep_tile_sums
+from fenchel.kernels.triton.steep import solve_steep, steep_tile_visit
 from fenchel.kernels.triton.tiles import (
     finite_peak,
     load_scores,
@@ -102,12 +103,19 @@ def class_loss(others, x, p, t, normalizer, peak, e):
 
 @triton.jit
 def _tile_class_loss(x, target, column, peak, point, low, e, KIND: tl.constexpr):
-    """The sum of t p over the classes but the target."""
+    """The sum of t p over the classes but the target, and p."""
     if KIND == STEEP:
         p, _, t = steep_entry(x, point, low, e)
     else:
         p, _, t = entry(x - peak, point, low, e, KIND)
-    return row_sum(tl.where(column == target, 0.0, t * p))
+    return row_sum(tl.where(column == target, 0.0, t * p)), p
+
+
+@triton.jit
+def class_slope(p, column, target, g, peak, lives):
+    """g (p - q) for one class; 0 in a row that is ignored or has nothing in it, NaN if it holds one."""
+    g = tl.where(lives, g + (peak - peak), 0.0)
+    return tl.where(lives, g * (p - tl.where(column == target, 1.0, 0.0)), 0.0)
 
 
 @triton.jit
@@ -127,9 +135,9 @@ def _finish(
 
 @triton.jit
 def loss_tile(
-    scores, target, alpha, loss, normalizers, eps, ignore, count, columns, middle, inner,
-    steps, target_steps, alpha_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr,
+    scores, target, alpha, grad, loss, normalizers, eps, ignore, count, columns, middle, inner,
+    steps, target_steps, alpha_steps, grad_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, IN_PLACE: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Loss and normaliser for class indices; without CLASSES the normaliser alone."""
@@ -151,6 +159,7 @@ def loss_tile(
         wanted = tl.load(target + place, mask=present, other=0).to(tl.int64)
     others = peak * 0.0
     a = others.to(tl.float64)
+    p = tl.zeros_like(x)
     if KIND != STEEP:
         NARROW: tl.constexpr = GENERAL if KIND == EACH_ROW else KIND
         capped = tl.minimum(e, 1.0)
@@ -158,19 +167,27 @@ def loss_tile(
         point, low = two_sum(point, low)
         a = normalizer_of(peak, point, low, capped, NARROW)
         if CLASSES:
-            others = _tile_class_loss(x, wanted, column, peak, point, low, capped, NARROW)
+            others, p = _tile_class_loss(x, wanted, column, peak, point, low, capped, NARROW)
     if KIND == STEEP or KIND == EACH_ROW:
         if any_row(e > 1.0, R):
             above = tl.maximum(e, 1.0)
-            point, low = solve_steep(steep_tile_sums, (x,), peak, above, R)
+            point, low = solve_steep(steep_tile_visit, (x,), peak, above, R)
             a = tl.where(e > 1.0, normalizer_of(peak, point, low, above, STEEP), a)
             if CLASSES:
-                steep = _tile_class_loss(x, wanted, column, peak, point, low, above, STEEP)
+                steep, q = _tile_class_loss(x, wanted, column, peak, point, low, above, STEEP)
                 others = tl.where(e > 1.0, steep, others)
+                if IN_PLACE:
+                    p = tl.where(e > 1.0, q, p)
     if CLASSES:
         counts = wanted != ignore
         _finish(scores + first, loss, normalizers, row, wanted, others, peak, dead, a, e,
                 counts, present, columns, steps[3], KIND, R)  # fmt: skip
+        if IN_PLACE:
+            place = row_offset(row, middle, inner, grad_steps, LEVELS)
+            g = tl.load(grad + place, mask=present, other=0.0).to(tl.float32)
+            slope = class_slope(p, column, wanted, g, peak, counts & (dead == 0))
+            tl.debug_barrier()  # one thread reads the target's score, another one overwrites it
+            tl.store(scores + places, slope, mask=inside)
     else:
         a = tl.where(dead, float("-inf"), a + (peak - peak).to(tl.float64))
         tl.store(normalizers + row, a, mask=present)

@@ -2,6 +2,8 @@
 
 slope_tile    g (p - q), the gradient in the scores
 terms_rows    the loss for targets that are probabilities
+smooth_rows   what a smoothed class k adds to its loss: s (x_k - mean x) + Omega(q), with
+              q = (1 - s) e_k + s/C
 alpha_rows    the derivative in alpha, dOmega(q)/dalpha - dOmega(p)/dalpha (envelope theorem)
 """
 
@@ -28,7 +30,8 @@ from fenchel.kernels.triton.tiles import (
 
 @triton.jit
 def slope_tile(
-    scores, target, alpha, normalizers, grad, out, eps, ignore, count, columns, middle, inner,
+    scores, target, alpha, normalizers, grad, out, eps, ignore, smoothing,
+    count, columns, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, GIVEN: tl.constexpr,
     R: tl.constexpr, K: tl.constexpr,
@@ -50,7 +53,7 @@ def slope_tile(
     if CLASSES:
         wanted = tl.load(target + place, mask=present, other=0)
         counts = counts & (wanted != ignore)
-        q = tl.where(column == wanted, 1.0, 0.0)
+        q = tl.where(column == wanted, 1.0 - smoothing, 0.0) + smoothing / columns
     else:
         target_places = tile_places(row, column, middle, inner, target_steps, LEVELS)
         q = tl.load(target + target_places, mask=inside, other=0.0).to(tl.float32)
@@ -104,6 +107,41 @@ def terms_rows(
 
 
 @triton.jit
+def _omega(q, e):
+    """One class's part of Omega(q): q l phi1(e l)/alpha, l = log q."""
+    length = log2(tl.where(q > 0.0, q, 1.0)) * LN_2
+    return q * length * expm1_ratio(e * length) / (1.0 + e)
+
+
+@triton.jit
+def smooth_rows(
+    scores, target, alpha, loss, eps, ignore, smoothing, count, columns, middle, inner,
+    steps, target_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS)).to(tl.int64)
+    known = (wanted >= 0) & (wanted < columns)
+    own = tl.load(scores + wanted * steps[3], mask=known, other=float("nan")).to(tl.float32)
+    total = tl.zeros([1, 1, K], tl.float32)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        wide = column.to(tl.int64)
+        inside = column < columns
+        x = load_scores(scores, None, wide * steps[3], wide, inside)
+        total += tl.where(inside, own - x, 0.0)
+    uniform = smoothing / columns
+    value = tl.load(loss + row)
+    omega = _omega(1.0 - smoothing + uniform, e) + (columns - 1) * _omega(uniform, e)
+    smooth = value + uniform * row_sum(total) + omega
+    smooth = tl.where(smooth < 0.0, 0.0, smooth)  # unlike maximum, this keeps NaN
+    smooth = tl.where(value == float("inf"), value, smooth)
+    tl.store(loss + row, tl.where(wanted == ignore, 0.0, smooth))
+
+
+@triton.jit
 def _omega_slope(p, e):
     """d/dalpha of p l phi1(e l)/alpha, l = log p: one class's part of dOmega(p)/dalpha."""
     length = log2(tl.where(p > 0.0, p, 1.0)) * LN_2
@@ -114,7 +152,7 @@ def _omega_slope(p, e):
 
 @triton.jit
 def alpha_rows(
-    p, target, alpha, normalizers, slopes, ignore, count, columns, middle, inner,
+    p, target, alpha, normalizers, slopes, ignore, smoothing, count, columns, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
@@ -129,11 +167,15 @@ def alpha_rows(
         wide = column.to(tl.int64)
         inside = column < columns
         total -= _omega_slope(tl.load(p + wide * steps[3], mask=inside, other=0.0), e)
-        if not CLASSES:  # an index has Omega(q) = 0 for every alpha
+        if not CLASSES:
             q = tl.load(target + wide * target_steps[3], mask=inside, other=0.0)
             total += _omega_slope(q.to(tl.float32), e)
     slope = row_sum(total)
-    slope = tl.where(a == a, slope, float("nan"))
+    lives = a != float("-inf")
     if CLASSES:
-        slope = tl.where(tl.load(target) == ignore, 0.0, slope)
-    tl.store(slopes + row, slope)
+        uniform = smoothing / columns
+        slope += _omega_slope(1.0 - smoothing + uniform, e)
+        slope += (columns - 1) * _omega_slope(uniform, e)
+        lives = lives & (tl.load(target) != ignore)
+    slope = tl.where(a == a, slope, float("nan"))
+    tl.store(slopes + row, tl.where(lives, slope, 0.0))

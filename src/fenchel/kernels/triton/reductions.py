@@ -9,7 +9,7 @@ which every thread holds.
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
@@ -43,8 +43,18 @@ def larger(a, b):
 
 
 @triton.jit
+def smaller(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
 def _add_pairs(a, b, c, d):
     return a + c, b + d
+
+
+@triton.jit
+def _add_triples(a, b, c, d, e, f):
+    return a + d, b + e, c + f
 
 
 @triton.jit
@@ -81,6 +91,41 @@ def row_sums(a, b):
         return tl.reduce((tl.reshape(a, [K]), tl.reshape(b, [K])), 0, _add_pairs)
     else:
         return tl.reduce((a, b), 2, _add_pairs, keep_dims=True)
+
+
+@triton.jit
+def _max_pairs(a, b, c, d):
+    return tl.maximum(a, c), tl.maximum(b, d)
+
+
+@triton.jit
+def row_max_pair(a, b):
+    """Two maxima at once."""
+    a = tl.max(a, axis=SLAB_AXIS, keep_dims=True)
+    b = tl.max(b, axis=SLAB_AXIS, keep_dims=True)
+    if a.shape[ROW_AXIS] == 1:
+        K: tl.constexpr = a.shape[2]
+        return tl.reduce((tl.reshape(a, [K]), tl.reshape(b, [K])), 0, _max_pairs)
+    else:
+        return tl.reduce((a, b), 2, _max_pairs, keep_dims=True)
+
+
+@triton.jit
+def row_triples(a, b, c):
+    """Three sums at once, of tiles with J = 1."""
+    if a.shape[ROW_AXIS] == 1:
+        K: tl.constexpr = a.shape[2]
+        flat = (tl.reshape(a, [K]), tl.reshape(b, [K]), tl.reshape(c, [K]))
+        return tl.reduce(flat, 0, _add_triples)
+    else:
+        return tl.reduce((a, b, c), 2, _add_triples, keep_dims=True)
+
+
+@triton.jit
+def any_entry(slab):
+    """Whether a condition holds somewhere in a tile."""
+    SIZE: tl.constexpr = slab.shape[0] * slab.shape[1] * slab.shape[2]
+    return tl.max(tl.reshape(slab.to(tl.int32), [SIZE]), axis=0) > 0
 
 
 @triton.jit

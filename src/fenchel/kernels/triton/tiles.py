@@ -53,6 +53,23 @@ def load_scores(scores, mask, places, mask_places, inside):
 
 
 @triton.jit
+def load_tile(scores, mask, places, mask_places, inside, EVEN: tl.constexpr):
+    """The same for a tile; EVEN: every entry exists."""
+    if EVEN and mask is None:
+        return tl.load(scores + places).to(tl.float32)
+    else:
+        return load_scores(scores, mask, places, mask_places, inside)
+
+
+@triton.jit
+def store_tile(out, places, p, inside, EVEN: tl.constexpr):
+    if EVEN:
+        tl.store(out + places, p)
+    else:
+        tl.store(out + places, p, mask=inside)
+
+
+@triton.jit
 def row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS: tl.constexpr,
                 KIND: tl.constexpr, R: tl.constexpr):  # fmt: skip
     """alpha - 1 of every row: the number `eps`, or read from `alpha`."""

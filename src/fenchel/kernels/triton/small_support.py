@@ -1,0 +1,240 @@
+"""entmax of rows that fit on chip, for alpha that leave little support: those well above 3/2.
+
+A row is solved on the LISTED largest scores of each thread. They are a subset, so the edge of the
+support found there is a lower bound; if in no thread all of them lie above it, they hold the whole
+support, and every other score has probability zero. Otherwise the whole tile is solved.
+
+A thread holds V neighbouring columns of each of J slabs.
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportGeneralTypeIssues=false
+# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.entries import (
+    FARTHEST,
+    STEEP,
+    first_point,
+    general_entry,
+    two_sum,
+)
+from fenchel.kernels.triton.normalizer import (
+    FINE,
+    ROUGH,
+    climb,
+    exact_visit,
+    settle,
+    shifted_entry,
+    tile_visit,
+)
+from fenchel.kernels.triton.reductions import (
+    ROW_AXIS,
+    SLAB_AXIS,
+    any_entry,
+    larger,
+    row_max,
+    smaller,
+)
+from fenchel.kernels.triton.steep import find_support, steep_tile_visit, support_entry
+from fenchel.kernels.triton.tiles import (
+    finite_peak,
+    load_tile,
+    row_epsilon,
+    store_tile,
+    tile_columns,
+    tile_inside,
+    tile_places,
+    tile_rows,
+)
+
+LISTED: tl.constexpr = tl.constexpr(4)
+# A tile of several rows has the axes (threads, R, J, V) or (J, R, threads, V): whichever of them makes
+# Triton spread the threads of a warp over a row first, then over rows (see `reductions`).
+THREADS_FIRST: tl.constexpr = tl.constexpr(ROW_AXIS.value == 0)
+SLABS_OF_THREADS: tl.constexpr = tl.constexpr(2 if ROW_AXIS.value == 0 else 0)
+
+
+@triton.jit
+def _merge(a1, a2, a3, a4, b1, b2, b3, b4):
+    """The four largest of two falling sequences of four, as a falling sequence; NaN wins."""
+    c1, c2, c3, c4 = larger(a1, b4), larger(a2, b3), larger(a3, b2), larger(a4, b1)
+    d1, d2, d3, d4 = larger(c1, c3), larger(c2, c4), smaller(c1, c3), smaller(c2, c4)
+    return larger(d1, d2), smaller(d1, d2), larger(d3, d4), smaller(d3, d4)
+
+
+@triton.jit
+def _largest_of_threads(x, R: tl.constexpr, V: tl.constexpr):
+    """Four slabs, falling: the largest scores of every thread."""
+    tile = _by_thread(x, R, V)
+    none = tl.full(tile.shape, float("-inf"), tl.float32)
+    if R == 1:
+        listed = tl.reduce((tile, none, none, none), SLAB_AXIS, _merge, keep_dims=True)
+        return tl.reduce(listed, 3, _merge)
+    else:
+        listed = tl.reduce((tile, none, none, none), SLABS_OF_THREADS, _merge)
+        a, b, c, d = tl.reduce(listed, 2, _merge)
+        return _as_slab(a), _as_slab(b), _as_slab(c), _as_slab(d)
+
+
+@triton.jit
+def _as_slab(listed):
+    """One number a thread and row as a tile with J = 1."""
+    if THREADS_FIRST:
+        return tl.trans(listed)[:, None, :]
+    else:
+        return listed[None, :, :]
+
+
+@triton.jit
+def _over_columns(slab, R: tl.constexpr):
+    """A slab with one number a thread, to be broadcast over J and V."""
+    if R == 1:
+        return slab[:, :, :, None]
+    elif THREADS_FIRST:
+        threads: tl.constexpr = slab.shape[2]
+        return tl.trans(tl.reshape(slab, [R, threads]))[:, :, None, None]
+    else:
+        return slab[:, :, :, None]
+
+
+@triton.jit
+def _row_over_tile(value, R: tl.constexpr):
+    """A row value, to be broadcast over a tile."""
+    if R == 1:
+        return value
+    else:
+        return tl.reshape(value, [R])[None, :, None, None]
+
+
+@triton.jit
+def _listed_power(listed, peak, e, columns, R: tl.constexpr, KIND: tl.constexpr):
+    """(p of the listed scores, a point at or left of the normaliser, the edge that follows)."""
+    z = (
+        tl.maximum(listed[0] - peak, FARTHEST),
+        tl.maximum(listed[1] - peak, FARTHEST),
+        tl.maximum(listed[2] - peak, FARTHEST),
+        tl.maximum(listed[3] - peak, FARTHEST),
+    )
+    point = first_point(e, KIND)
+    point, step = climb(tile_visit, z, point, e, columns, ROUGH, 0.0, R, KIND)
+    point += step
+    point, low = climb(exact_visit, z, point, e, columns, FINE, 0.0, R, KIND)
+    lower, edge = point, peak + (point + low - 1.0 / e)
+    point, low = two_sum(point, low)
+    first, _, _ = general_entry(z[0], point, low, e, KIND)
+    second, _, _ = general_entry(z[1], point, low, e, KIND)
+    third, _, _ = general_entry(z[2], point, low, e, KIND)
+    fourth, _, _ = general_entry(z[3], point, low, e, KIND)
+    return (first, second, third, fourth), lower, edge
+
+
+@triton.jit
+def _listed_steep(listed, peak, e, R: tl.constexpr):
+    """(p of the listed scores, the smallest of them in the support)."""
+    bottom, least = find_support(steep_tile_visit, listed, peak, e, R)
+    p = (
+        support_entry(listed[0], bottom, least, e),
+        support_entry(listed[1], bottom, least, e),
+        support_entry(listed[2], bottom, least, e),
+        support_entry(listed[3], bottom, least, e),
+    )
+    return p, bottom
+
+
+@triton.jit
+def _solve_whole(
+    scores, out, mask, row, peak, point, e, count, columns, middle, inner,
+    steps, out_steps, mask_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Read, solve and write the whole tile, from a point at or left of the normaliser."""
+    column = tile_columns(J, K)
+    inside = tile_inside(row, column, count, columns, R)
+    places = tile_places(row, column, middle, inner, steps, LEVELS)
+    mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
+    x = load_tile(scores, mask, places, mask_places, inside, EVEN)
+    if KIND == STEEP:
+        bottom, least = find_support(steep_tile_visit, (x,), peak, e, R)
+        p = support_entry(x, bottom, least, e)
+    else:
+        z = tl.maximum(x - peak, FARTHEST)
+        point, step = climb(tile_visit, (z,), point, e, columns, ROUGH, 0.0, R, KIND)
+        p, r, _, step = settle(z, point + step, e, columns, R, KIND)
+        p = shifted_entry(p, r, step, e)
+    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    store_tile(out, out_places, p + (peak - peak), inside, EVEN)
+
+
+@triton.jit
+def _columns_of_threads(J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr):
+    """The columns of a tile; with several rows the threads of a row have an axis of their own."""
+    if R == 1:
+        return tile_columns(J, K)
+    else:
+        slab = tl.arange(0, J) * K
+        thread = tl.arange(0, K // V) * V
+        neighbour = tl.arange(0, V)[None, None, None, :]
+        if THREADS_FIRST:
+            column = thread[:, None, None, None] + slab[None, None, :, None] + neighbour
+        else:
+            column = slab[:, None, None, None] + thread[None, None, :, None] + neighbour
+        return column
+
+
+@triton.jit
+def _by_thread(tile, R: tl.constexpr, V: tl.constexpr):
+    """A tile of one row with an axis for the columns that a thread holds."""
+    if R == 1:
+        shape: tl.constexpr = tile.shape
+        return tl.reshape(tile, [shape[0], shape[1], shape[2] // V, V])
+    else:
+        return tile
+
+
+@triton.jit
+def _look_up(x, listed, p, R: tl.constexpr, V: tl.constexpr):
+    """p of every score that is listed, 0 for the others."""
+    threads = _by_thread(x, R, V)
+    found = tl.zeros(threads.shape, tl.float32)
+    for i in tl.static_range(LISTED):
+        found = tl.where(threads == _over_columns(listed[i], R), _over_columns(p[i], R), found)
+    return tl.reshape(found, x.shape)
+
+
+@triton.jit
+def entmax_listed(
+    scores, out, mask, alpha, eps, count, columns, middle, inner,
+    steps, out_steps, mask_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0) * R, R)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
+    wide_row = _row_over_tile(row, R)
+    column = _columns_of_threads(J, R, K, V)
+    inside = tile_inside(wide_row, column, count, columns, R)
+    places = tile_places(wide_row, column, middle, inner, steps, LEVELS)
+    mask_places = tile_places(wide_row, column, middle, inner, mask_steps, LEVELS)
+    x = load_tile(scores, mask, places, mask_places, inside, EVEN)
+    listed = _largest_of_threads(x, R, V)
+    peak = finite_peak(row_max(listed[0]))
+    point = peak * 0.0
+    if KIND == STEEP:
+        p, edge = _listed_steep(listed, peak, e, R)
+        overflows = any_entry(listed[3] >= edge)
+    else:
+        p, point, edge = _listed_power(listed, peak, e, columns, R, KIND)
+        overflows = any_entry(listed[3] > edge)
+    if overflows:
+        _solve_whole(scores, out, mask, row, peak, point, e, count, columns, middle, inner,
+                     steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K)  # fmt: skip
+    else:
+        found = _look_up(x, listed, p, R, V) + _row_over_tile(peak - peak, R)  # NaN if there is one
+        out_places = tile_places(wide_row, column, middle, inner, out_steps, LEVELS)
+        store_tile(out, out_places, found, inside, EVEN)

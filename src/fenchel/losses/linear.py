@@ -1,0 +1,148 @@
+"""The entmax loss of an output layer, without the scores of all rows at once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fenchel.checks import check_parameter
+from fenchel.errors import rule
+from fenchel.losses.chunks import loss_dtype
+from fenchel.losses.linear_operator import linear_losses
+from fenchel.losses.reduction import check_options, check_target, mean_of, row_weights
+
+
+def linear_entmax_loss(
+    hidden: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    alpha: float | Tensor = 1.5,
+    *,
+    bias: Tensor | None = None,
+    class_weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    chunk_rows: int | None = None,
+) -> Tensor:
+    r"""`entmax_loss(F.linear(hidden, weight, bias), target, alpha)`, in chunks of rows.
+
+    With h a row of `hidden`, W the weight and b the bias, the loss of the row is
+
+        L_α(Wh + b; q) = Ω_α(q) + Ω_α*(Wh + b) − ⟨q, Wh + b⟩,    ∂L/∂h = Wᵀ(p − q),  ∂L/∂W = (p − q) hᵀ,
+
+    with p = entmax_α(Wh + b). The N × C scores never exist at once: a chunk's scores are overwritten
+    by p − q and multiplied into the gradients. For "mean" and "sum" this happens in the forward pass,
+    and there are no more matrix products than in the plain layer; for "none" the backward pass makes
+    the scores anew. Beside the gradients themselves, memory holds one chunk: `chunk_rows` × C numbers.
+
+    Under autocast the products are in its dtype and the loss in float32. Gradients are summed over the
+    chunks in the dtype of the parameter, so that of half-precision weights is rounded once a chunk (20
+    times by default). Derivatives of higher order, in forward mode and under `torch.func` are those of
+    the plain layer and hold all the scores.
+
+    Args:
+        hidden: (…, D), the inputs of the layer.
+        weight: (C, D), the output matrix, one row a class.
+        target: class indices (…), or probabilities (…, C).
+        alpha: a number above 0, or a differentiable tensor that broadcasts to (…, 1).
+        bias: (C), or none.
+        class_weight: one weight a class, as `weight` in `entmax_loss`; a constant.
+        ignore_index, reduction, label_smoothing: as in `entmax_loss`.
+        chunk_rows: rows of a chunk; by default a twentieth of all, and at least 256.
+
+    >>> import torch, fenchel
+    >>> hidden, weight = torch.eye(2), torch.tensor([[3.0, 0.2], [0.5, 0.1], [-1.0, 0.0]])
+    >>> fenchel.linear_entmax_loss(hidden, weight, torch.tensor([0, 2]), reduction="none")
+    tensor([0.0000, 0.6693])
+    """
+    check_options(reduction, label_smoothing)
+    dtype = _autocast_dtype(hidden, weight, bias)
+    batch, classes = hidden.shape[:-1], weight.shape[0]
+    if check_target(target, (*batch, classes), -1):
+        target = target.long().reshape(-1)
+    else:
+        target = target.reshape(-1, classes)
+    weights = row_weights(_check_constant(class_weight), target, classes, ignore_index)
+    one = hidden.new_ones((), dtype=loss_dtype(dtype or hidden.dtype))
+    total, losses = linear_losses(
+        hidden.reshape(-1, hidden.shape[-1]),
+        weight,
+        bias,
+        target,
+        _alpha_of_rows(alpha, hidden),
+        one.expand(target.shape[0]) if weights is None else weights.to(one.dtype),
+        ignore_index,
+        float(label_smoothing),
+        _check_rows(chunk_rows),
+        dtype,
+        summed=reduction != "none",
+    )
+    result = hidden.dtype if dtype is None else loss_dtype(dtype)
+    if reduction == "none":
+        losses = losses if weights is None else losses * weights.to(losses.dtype)
+        return losses.reshape(batch).to(result)
+    if reduction == "mean":
+        total = mean_of(total, target, weights, ignore_index)
+    return total.to(result)
+
+
+def _autocast_dtype(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> torch.dtype | None:
+    """The dtype in which autocast wants the products; None where it is off or has no say."""
+    _check_layer(hidden, weight, bias)
+    kind = hidden.device.type
+    wide = torch.float64 in (hidden.dtype, weight.dtype)
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind) and not wide:
+        return torch.get_autocast_dtype(kind)
+    for name, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and tensor.dtype != hidden.dtype:
+            raise rule(f"{name} has the dtype of hidden", expected=hidden.dtype, got=tensor.dtype)
+    return None
+
+
+def _check_layer(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    for name, tensor in (("hidden", hidden), ("weight", weight), ("bias", bias)):
+        if tensor is None:
+            continue
+        if not isinstance(tensor, Tensor) or not tensor.dtype.is_floating_point:
+            got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise rule(f"{name} must be real", expected="a floating-point tensor", got=got)
+    if hidden.ndim == 0 or weight.ndim != 2 or hidden.shape[-1] != weight.shape[1]:
+        raise rule(
+            "hidden and weight make a layer",
+            expected="shapes (…, D) and (C, D)",
+            got=f"{tuple(hidden.shape)} and {tuple(weight.shape)}",
+        )
+    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
+        raise rule(
+            "bias has one value a class",
+            expected=f"shape ({weight.shape[0]},)",
+            got=tuple(bias.shape),
+        )
+
+
+def _check_constant(class_weight: Tensor | None) -> Tensor | None:
+    if class_weight is not None and class_weight.requires_grad:
+        raise rule(
+            "class_weight is a constant", expected="class_weight.detach()", got="requires_grad=True"
+        )
+    return class_weight
+
+
+def _check_rows(chunk_rows: int | None) -> int:
+    """Rows of a chunk; 0 leaves the choice to the kernel, which knows how many there are."""
+    if chunk_rows is None:
+        return 0
+    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
+        raise rule("chunk_rows counts rows", expected="a positive integer", got=repr(chunk_rows))
+    return chunk_rows
+
+
+def _alpha_of_rows(alpha: float | Tensor, hidden: Tensor) -> float | Tensor:
+    """A number, or a tensor (1, 1) or (rows, 1)."""
+    alpha = check_parameter(alpha, hidden, -1, name="alpha", above=0)
+    if not isinstance(alpha, Tensor):
+        return alpha
+    if alpha.numel() == 1:
+        return alpha.reshape(1, 1)
+    return alpha.expand(*hidden.shape[:-1], 1).reshape(-1, 1)
