@@ -1,5 +1,6 @@
-"""Speed of fenchel beside PyTorch and the package `entmax`: `python -m benchmarks`.
+"""Speed of fenchel beside PyTorch and other packages: `python -m benchmarks [--device cuda]`.
 
-`registry` says what is compared, `timing` how one call is timed, `runner` in which order, `rows`
-what is kept of it, `environment` on what it ran, `report` and `picture` how it is shown.
+`problems` says what is asked, `registry` and `peers` who competes, `compilation` what is made ready
+before, `timing` how one call is timed, `runner` in which order, `rows` what is kept of it,
+`environment` on what it ran, `report` and `picture` how it is shown.
 """

@@ -3,53 +3,84 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.markdown import Markdown
-from rich.progress import Progress
 
-from benchmarks.environment import RESULTS, describe
-from benchmarks.picture import ratio_picture
-from benchmarks.registry import OPERATIONS, Case, Operation, cases
+from benchmarks.compilation import compile_ahead, tasks_of
+from benchmarks.environment import RESULTS, Environment, describe
+from benchmarks.peers import OPERATIONS
+from benchmarks.problems import Case, cpu_cases, gpu_cases
+from benchmarks.registry import Operation
 from benchmarks.report import markdown
 from benchmarks.rows import Row, make_rows, read, update
 from benchmarks.runner import Effort, race
 from benchmarks.timing import timer_for
 from fenchel.errors import rule
 
-FULL, QUICK = Effort(), Effort(rounds=8, seconds=0.2, slowest_call=0.2)
+EFFORT = {
+    ("cpu", False): Effort(),
+    ("cpu", True): Effort(rounds=8, seconds=0.2, slowest_call=0.2),
+    ("cuda", False): Effort(rounds=20, seconds=0.4, slowest_call=0.5, fewest=5),
+    ("cuda", True): Effort(rounds=8, seconds=0.1, slowest_call=0.1),
+}
+NAMES = {"cpu": "cpu", "cuda": "gpu"}
+DTYPES = {"cpu": ["float32"], "cuda": ["float32", "bfloat16"]}
 FULL_ELEMENTS, QUICK_ELEMENTS = 4_096_000, 256_000
+QUICK_SHARE = 16
+
+Problem = tuple[Case, list[Operation]]
 
 
-def select(pattern: str, family: str, device: str) -> list[Operation]:
+def select(pattern: str, case: Case) -> list[Operation]:
     """The operations whose name matches the pattern, and the baselines that they are divided by."""
-    able = [o for o in OPERATIONS.values() if o.family == family and device in o.devices]
+    able = [operation for operation in OPERATIONS.values() if operation.fits(case)]
     chosen = [operation for operation in able if re.search(pattern, operation.name)]
     baselines = {operation.baseline for operation in chosen}
     return [operation for operation in able if operation in chosen or operation.name in baselines]
 
 
-def measure(problems: Sequence[Case], pattern: str, effort: Effort, console: Console) -> list[Row]:
-    environment = describe(problems[0].device)
-    timer = timer_for(environment.device)
+def problems_of(options: argparse.Namespace) -> list[Problem]:
+    dtypes = [getattr(torch, name) for name in options.dtype or DTYPES[options.device]]
+    if options.device == "cuda":
+        cases = gpu_cases(dtypes, QUICK_SHARE if options.quick else 1)
+    else:
+        default = QUICK_ELEMENTS if options.quick else FULL_ELEMENTS
+        cases = cpu_cases(options.elements or default, dtypes)
+    problems = [(case, select(options.only, case)) for case in cases]
+    found = [(case, operations) for case, operations in problems if operations]
+    if not found:
+        raise rule("--only must match an operation", expected=list(OPERATIONS), got=options.only)
+    return found
+
+
+def measure(problems: Sequence[Problem], effort: Effort, environment: Environment) -> list[Row]:
     rows: list[Row] = []
-    with Progress(console=console) as progress:
-        overall = progress.add_task("cases", total=len(problems))
-        for case in problems:
-            progress.update(overall, description=str(case))
-            operations = select(pattern, case.family, case.device)
-            if operations:
-                calls = progress.add_task("  calls", total=None)
-                result = race(case, operations, timer, effort, partial(progress.advance, calls))
-                progress.remove_task(calls)
-                rows += make_rows(case, result, environment)
-            progress.advance(overall)
+    tasks = tasks_of(problems)
+    with _progress(f"compiling {len(tasks)}", len(tasks)) as advance:
+        compile_ahead(tasks, advance)
+    with _progress("measuring", len(problems)) as advance:
+        for case, operations in problems:
+            advance(str(case))
+            rows += make_rows(case, race(case, operations, timer_for(case), effort), environment)
     return rows
+
+
+@contextmanager
+def _progress(task: str, total: int) -> Iterator[Callable[[str], None]]:
+    """A bar where rich is installed, lines where it is not."""
+    if importlib.util.find_spec("rich") is None:
+        yield lambda text: print(f"{task}: {text}", flush=True)
+        return
+    from rich.progress import Progress
+
+    with Progress() as progress:
+        bar = progress.add_task(task, total=total)
+        yield lambda text: progress.update(bar, advance=1, description=f"{task}: {text}")
 
 
 def rows_of(commit: str, path: Path) -> list[Row]:
@@ -63,37 +94,47 @@ def rows_of(commit: str, path: Path) -> list[Row]:
 
 
 def write(rows: Sequence[Row], name: str, out: Path, base: Sequence[Row] = ()) -> str:
-    """Write the CSV file, the Markdown tables and the picture; return the Markdown."""
+    """Write the CSV file, the Markdown tables and the picture; return what to say about it."""
     everything = update(out / f"{name}.csv", rows)
     current = [row for row in everything if row.commit == rows[0].commit]
     text = markdown(current, base)
     (out / f"{name}.md").write_text(text, encoding="utf-8")
+    if importlib.util.find_spec("matplotlib") is None:
+        return f"{text}\nwrote {name}.csv and {name}.md in {out}; --draw adds the picture"
+    from benchmarks.picture import ratio_picture
+
     ratio_picture(current).savefig(out / f"{name}.png")
-    return text
+    return f"{text}\nwrote {name}.csv, {name}.md and {name}.png in {out}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Time the operations.")
     parser.add_argument("--quick", action="store_true", help="smaller problems, fewer rounds")
     parser.add_argument(
         "--only", default="", metavar="PATTERN", help="a regular expression of names"
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float64"))
+    parser.add_argument("--dtype", nargs="*", choices=("float32", "bfloat16", "float64"))
     parser.add_argument("--base", metavar="COMMIT", help="compare with that commit's rows")
-    parser.add_argument("--elements", type=int, help="scores of a problem")
+    parser.add_argument("--commit", help="what is measured, where git does not say")
+    parser.add_argument("--draw", action="store_true", help="measure nothing; tables from the file")
+    parser.add_argument("--elements", type=int, help="scores of a problem on the CPU")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
-    options = parser.parse_args(arguments)
-    name = f"{options.device}-quick" if options.quick else options.device
-    base = rows_of(options.base, options.out / f"{name}.csv") if options.base else []
-    console = Console()
-    elements = options.elements or (QUICK_ELEMENTS if options.quick else FULL_ELEMENTS)
-    problems = cases(elements, dtype=getattr(torch, options.dtype), device=options.device)
-    rows = measure(problems, options.only, QUICK if options.quick else FULL, console)
-    if not rows:
-        raise rule("--only must match an operation", expected=list(OPERATIONS), got=options.only)
-    console.print(Markdown(write(rows, name, options.out, base)))
-    console.print(f"wrote {name}.csv, {name}.md and {name}.png in {options.out}")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    name = NAMES[options.device] + ("-quick" if options.quick else "")
+    path = options.out / f"{name}.csv"
+    base = rows_of(options.base, path) if options.base else []
+    if options.draw:
+        latest = read(path)[-1].commit
+        rows = [row for row in read(path) if row.commit == latest]
+    else:
+        environment = describe(options.device, options.commit)
+        rows = measure(problems_of(options), EFFORT[options.device, options.quick], environment)
+    print(write(rows, name, options.out, base))
 
 
 if __name__ == "__main__":

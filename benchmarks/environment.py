@@ -7,10 +7,13 @@ import platform
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
+
+import fenchel
+from benchmarks.peers import PACKAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -27,12 +30,15 @@ class Environment:
     python: str
     torch: str
     numba: str
+    triton: str
     fenchel: str
+    peers: str
     device: str
 
 
-def describe(device: str) -> Environment:
-    commit, dirty = _commit()
+def describe(device: str, commit: str | None = None) -> Environment:
+    """What runs here; the commit is read from git unless it is given."""
+    commit, dirty = _commit() if commit is None else (commit, False)
     return Environment(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
         commit=commit,
@@ -42,10 +48,20 @@ def describe(device: str) -> Environment:
         threads=torch.get_num_threads(),
         python=platform.python_version(),
         torch=torch.__version__,
-        numba=version("numba"),
-        fenchel=version("fenchel"),
+        numba=_version("numba"),
+        triton=_version("triton"),
+        fenchel=fenchel.__version__,
+        peers=", ".join(f"{name} {_version(name)}" for name in PACKAGES if _version(name)),
         device=device,
     )
+
+
+def _version(package: str) -> str:
+    """Empty where the package is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _commit() -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""How it is shown: Markdown tables of the ratios to the baseline, to peers, to another commit."""
+"""How it is shown: Markdown tables of times and ratios to baseline, copy, peers and another commit."""
 
 from __future__ import annotations
 
@@ -11,16 +11,10 @@ def markdown(rows: Sequence[Row], base: Sequence[Row] = ()) -> str:
     """The tables of one commit's rows; with rows of an earlier commit, also the change since."""
     parts = ["# Benchmarks", _provenance(rows)]
     for group in _groups(rows):
-        first = group[0]
-        parts.append(f"## {first.family}, {first.dtype}, {first.direction}")
-        parts.append(f"Time over the time of `{first.baseline}`: median (20 % to 80 % quantile).")
-        parts.append(_table(group, _ratio))
-        if any(row.speedup_q50 is not None for row in group):
-            parts.append("How many times faster than the same map elsewhere (median):")
-            parts.append(_table([row for row in group if row.peer], _speedup))
+        parts += _section(group)
     notes = sorted(
         {
-            f"- `{r.operation}`, {r.rows} × {r.columns}, {r.direction}: {r.note}"
+            f"- `{r.operation}`, {r.shape}, {r.dtype}, {r.direction}: {r.note}"
             for r in rows
             if r.note
         }
@@ -35,9 +29,14 @@ def markdown(rows: Sequence[Row], base: Sequence[Row] = ()) -> str:
 def _provenance(rows: Sequence[Row]) -> str:
     row = rows[0]
     tree = f"{row.commit} with local changes" if row.dirty else row.commit
+    machine = [row.hardware]
+    if not row.device.startswith("cuda"):
+        machine += [f"{row.cores} cores", f"{row.threads} threads"]
+    compiler = f"Triton {row.triton}" if row.device.startswith("cuda") else f"numba {row.numba}"
+    versions = [f"Python {row.python}", f"torch {row.torch}", compiler, f"fenchel {row.fenchel}"]
+    versions += [row.peers] if row.peers else []
     return (
-        f"{row.hardware}, {row.cores} cores, {row.threads} threads; Python {row.python}, "
-        f"torch {row.torch}, numba {row.numba}, fenchel {row.fenchel}; commit {tree}; {row.date}. "
+        f"{', '.join(machine)}; {', '.join(versions)}; commit {tree}; {row.date}. "
         "All contenders of a table column took turns in one process; every ratio is of two calls "
         "of one round."
     )
@@ -46,17 +45,39 @@ def _provenance(rows: Sequence[Row]) -> str:
 def _groups(rows: Sequence[Row]) -> Iterable[list[Row]]:
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.family, row.dtype, row.direction), []).append(row)
+        groups.setdefault((row.family, row.dtype, row.direction, row.clock), []).append(row)
     return groups.values()
 
 
+def _section(group: Sequence[Row]) -> Iterable[str]:
+    first = group[0]
+    on_host = first.clock == "host"
+    what = "what a call costs the host" if on_host else first.dtype
+    yield f"## {first.family}, {what}, {first.direction}"
+    yield f"Time over the time of `{first.baseline}`: median (20 % to 80 % quantile)."
+    yield _table(group, _ratio)
+    ours = [r for r in group if r.operation.startswith("fenchel.") or r.operation == r.baseline]
+    if any(row.copies_q50 is not None for row in ours):
+        yield "Time over the time of a copy of the scores (median):"
+        yield _table(ours, lambda row: _figure(row.copies_q50))
+    if any(row.speedup_q50 is not None for row in group):
+        yield "How many times faster than the fastest that computes the same elsewhere (median):"
+        yield _table([row for row in group if row.peer], _speedup)
+    unit, scale = ("Microseconds", 1000) if on_host else ("Milliseconds", 1)
+    yield f"{unit} (median):"
+    yield _table(group, lambda row: _figure(row.milliseconds_q50, scale))
+    if any(row.peak_mib is not None for row in group) and first.family != "maps":
+        yield "Peak memory beyond the inputs, MiB:"
+        yield _table(group, lambda row: "–" if row.peak_mib is None else f"{row.peak_mib:.0f}")
+
+
 def _table(group: Sequence[Row], cell: Callable[[Row], str]) -> str:
-    shapes = sorted({(row.columns, row.rows) for row in group})
-    cells = {(row.operation, row.columns, row.rows): cell(row) for row in group}
-    head = ["operation", *(f"{rows} × {columns}" for columns, rows in shapes)]
-    lines = [head, ["---", *("---:" for _ in shapes)]]
+    shapes = {row.shape: (row.columns, row.rows) for row in group}
+    names = sorted(shapes, key=lambda name: shapes[name])
+    cells = {(row.operation, row.shape): cell(row) for row in group}
+    lines = [["operation", *names], ["---", *("---:" for _ in names)]]
     lines += [
-        [f"`{operation}`", *(cells.get((operation, *shape), "") for shape in shapes)]
+        [f"`{operation}`", *(cells.get((operation, name), "") for name in names)]
         for operation in dict.fromkeys(row.operation for row in group)
     ]
     return _lines(lines)
@@ -66,6 +87,10 @@ def _lines(lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _figure(value: float | None, scale: float = 1) -> str:
+    return "–" if value is None else f"{scale * value:.3g}"
+
+
 def _ratio(row: Row) -> str:
     if row.ratio_q50 is None:
         return "left out" if row.note else "–"
@@ -73,19 +98,19 @@ def _ratio(row: Row) -> str:
 
 
 def _speedup(row: Row) -> str:
-    return "–" if row.speedup_q50 is None else f"{row.speedup_q50:.3g}"
+    package = row.peer.partition(".")[0]
+    return "–" if row.speedup_q50 is None else f"{row.speedup_q50:.3g} ({package})"
 
 
 def _comparison(rows: Sequence[Row], base: Sequence[Row]) -> str:
     """The ratios then and now; below one, it became faster."""
     earlier = {row.problem: row.ratio_q50 for row in base}
-    lines = [("operation", "shape", "direction", "then", "now", "now / then")]
-    lines.append(("---", "---", "---", "---:", "---:", "---:"))
+    lines = [("operation", "shape", "dtype", "direction", "then", "now", "now / then")]
+    lines.append(("---", "---", "---", "---", "---:", "---:", "---:"))
     for row in rows:
         then = earlier.get(row.problem)
         if then is None or row.ratio_q50 is None or row.operation == row.baseline:
             continue
-        shape = f"{row.rows} × {row.columns}"
         figures = (f"{then:.3g}", f"{row.ratio_q50:.3g}", f"{row.ratio_q50 / then:.2f}")
-        lines.append((f"`{row.operation}`", shape, row.direction, *figures))
+        lines.append((f"`{row.operation}`", row.shape, row.dtype, row.direction, *figures))
     return _lines(lines)

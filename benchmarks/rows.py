@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import csv
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from benchmarks.environment import Environment
-from benchmarks.registry import Case
+from benchmarks.problems import Case, shape_name
+from benchmarks.registry import COPY
 from benchmarks.runner import Measurement, Quantiles, quantiles, ratios
+
+MIB = 2**20
 
 
 @dataclass(frozen=True)
-class Row:
-    """One contender on one case. Figures are empty where it was left out; `note` says why."""
+class Row(Environment):
+    """One contender on one case, and where. Figures are empty where it was left out, as `note` says.
 
-    date: str
-    commit: str
-    dirty: bool
-    hardware: str
-    cores: int
-    threads: int
-    python: str
-    torch: str
-    numba: str
-    fenchel: str
-    device: str
+    `ratio` is its time over the baseline's, `copies` over that of a copy of the scores, `speedup` the
+    time of the fastest `peer` over its own. Memory is in MiB; `peak_mib` is beyond the inputs.
+    """
+
     family: str
     operation: str
     rows: int
+    width: int
     columns: int
     dtype: str
     direction: str
+    clock: str
     repetitions: int
     milliseconds_q20: float | None
     milliseconds_q50: float | None
@@ -42,17 +41,26 @@ class Row:
     ratio_q20: float | None
     ratio_q50: float | None
     ratio_q80: float | None
+    copies_q20: float | None
+    copies_q50: float | None
+    copies_q80: float | None
     peer: str
     speedup_q20: float | None
     speedup_q50: float | None
     speedup_q80: float | None
+    peak_mib: float | None
     note: str
+
+    @property
+    def shape(self) -> str:
+        return shape_name(self.rows, self.width, self.columns)
 
     @property
     def problem(self) -> tuple[str | int, ...]:
         """What was measured, whatever the commit."""
         return (
-            self.device, self.operation, self.rows, self.columns, self.dtype, self.direction
+            self.device, self.operation, self.rows, self.width, self.columns, self.dtype,
+            self.direction, self.clock,
         )  # fmt: skip
 
 
@@ -65,26 +73,40 @@ def make_rows(case: Case, race: Sequence[Measurement], environment: Environment)
         mine = measurement.times
         milliseconds = quantiles([1000 * seconds for seconds in mine])
         ratio = quantiles(ratios(mine, times.get(operation.baseline, [])))
-        speedup = quantiles(ratios(times.get(operation.peer or "", []), mine))
+        peer = _fastest(operation.peers, times)
+        speedup = quantiles(ratios(times.get(peer, []), mine))
+        copies = quantiles(ratios(mine, times.get(COPY, [])))
         result.append(
             Row(
                 **asdict(environment),
                 family=case.family,
                 operation=operation.name,
                 rows=case.rows,
+                width=case.width,
                 columns=case.columns,
                 dtype=case.dtype_name,
                 direction=case.direction,
+                clock=case.clock,
                 repetitions=len(mine),
                 baseline=operation.baseline,
-                peer=operation.peer or "",
+                peer=peer,
+                peak_mib=None if measurement.peak is None else round(measurement.peak / MIB, 1),
                 note=measurement.note,
                 **_columns("milliseconds", milliseconds),
                 **_columns("ratio", ratio),
+                **_columns("copies", copies),
                 **_columns("speedup", speedup),
             )
         )
     return result
+
+
+def _fastest(peers: Sequence[str], times: dict[str, list[float]]) -> str:
+    """The peer with the lowest median; the first one, or none, if they all were left out."""
+    measured = [peer for peer in peers if times.get(peer)]
+    if measured:
+        return min(measured, key=lambda peer: statistics.median(times[peer]))
+    return next((peer for peer in peers if peer in times), "")
 
 
 def _columns(name: str, values: Quantiles | None) -> dict[str, Any]:
@@ -93,6 +115,7 @@ def _columns(name: str, values: Quantiles | None) -> dict[str, Any]:
 
 
 def read(path: Path) -> list[Row]:
+    """The rows of a file; what an older one did not hold is empty."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -102,15 +125,20 @@ def read(path: Path) -> list[Row]:
 def _parse(line: dict[str, str]) -> Row:
     kinds = {
         "bool": lambda text: text == "True",
-        "int": int,
+        "int": lambda text: int(text or 0),
         "float | None": lambda text: float(text) if text else None,
         "str": str,
     }
-    return Row(**{field.name: kinds[str(field.type)](line[field.name]) for field in fields(Row)})
+    values = {"clock": "device"} | {key: text for key, text in line.items() if text}
+    return Row(
+        **{field.name: kinds[str(field.type)](values.get(field.name, "")) for field in fields(Row)}
+    )
 
 
 def _place(row: Row) -> tuple[str | int, ...]:
-    return row.commit, row.device, row.operation, row.columns, row.dtype, row.direction
+    return (
+        row.commit, row.device, row.operation, row.columns, row.dtype, row.direction, row.clock
+    )  # fmt: skip
 
 
 def update(path: Path, new: Iterable[Row]) -> list[Row]:

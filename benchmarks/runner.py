@@ -1,23 +1,24 @@
 """In which order: all contenders of a case take turns in one process.
 
 Every ratio divides two times of the same round, so that what slows the machine for a while slows
-both. Slow contenders leave after fewer rounds; a peer that is too slow does not start.
+both. Slow contenders leave after fewer rounds; a peer that is too slow, or fails, does not start.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 
-from benchmarks.registry import Case, Inputs, Operation, make_inputs
+from benchmarks.problems import Case, Inputs, make_inputs
+from benchmarks.registry import Operation
 from benchmarks.timing import Timer
 
 QUANTILES = (0.2, 0.5, 0.8)
 PROBE = 16  # the share of the rows on which a contender's speed is guessed
-FEWEST = 3
 
 Quantiles = tuple[float, float, float]
 
@@ -29,15 +30,20 @@ class Effort:
     rounds: int = 30
     seconds: float = 2.0
     slowest_call: float = 2.0
+    fewest: int = 3
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The seconds of one contender, round by round; none if it was left out, as `note` says."""
+    """The seconds of one contender, round by round; none if it was left out, as `note` says.
+
+    `peak` is the memory that it took beyond its inputs, in bytes, where the device counts it.
+    """
 
     operation: Operation
     times: list[float] = field(default_factory=list)
     note: str = ""
+    peak: int | None = None
 
 
 def race(
@@ -45,14 +51,18 @@ def race(
     operations: Sequence[Operation],
     timer: Timer,
     effort: Effort,
-    on_call: Callable[[], None] = lambda: None,
 ) -> list[Measurement]:
     """Measure `operations` on `case` in turns, each round in a new order."""
-    inputs = make_inputs(case)
+    inputs, probe = make_inputs(case), make_inputs(_probe(case))
     steps, lengths, notes = {}, {}, {}
     for operation in operations:
-        seconds = _guess(operation, inputs, case, timer)
-        on_call()
+        try:
+            seconds = _guess(operation, probe, case, timer)
+        except Exception as failure:
+            if not operation.optional:
+                raise
+            notes[operation.name] = f"fails: {_first_line(failure)}"
+            continue
         if operation.optional and seconds > effort.slowest_call:
             limit = f"the limit is {effort.slowest_call:g} s"
             notes[operation.name] = f"one call takes about {seconds:.1f} s, {limit}"
@@ -61,15 +71,19 @@ def race(
         lengths[operation.name] = rounds_for(seconds, effort)
     for baseline in {operation.baseline for operation in operations} & set(lengths):
         lengths[baseline] = max(lengths.values())  # every round of a contender needs its baseline
-    times = _take_turns(steps, lengths, timer, on_call)
-    return [Measurement(o, times.get(o.name, []), notes.get(o.name, "")) for o in operations]
+    times = _take_turns(steps, lengths, timer, effort)
+    peaks = {name: peak_bytes(step) for name, step in steps.items() if inputs.target.is_cuda}
+    return [
+        Measurement(o, times.get(o.name, []), notes.get(o.name, ""), peaks.get(o.name))
+        for o in operations
+    ]
 
 
 def rounds_for(seconds: float, effort: Effort) -> int:
     """How many rounds a contender takes part in, if one call takes `seconds`; one if too slow."""
     if seconds > effort.slowest_call:
         return 1
-    return int(min(effort.rounds, max(FEWEST, effort.seconds / max(seconds, 1e-9))))
+    return int(min(effort.rounds, max(effort.fewest, effort.seconds / max(seconds, 1e-9))))
 
 
 def ratios(times: Sequence[float], others: Sequence[float]) -> list[float]:
@@ -84,28 +98,38 @@ def quantiles(values: Sequence[float]) -> Quantiles | None:
     return float(low), float(middle), float(high)
 
 
-def _guess(operation: Operation, inputs: Inputs, case: Case, timer: Timer) -> float:
+def peak_bytes(step: Callable[[], object]) -> int:
+    """The most memory that a step on a GPU holds beyond what was there before."""
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def _probe(case: Case) -> Case:
+    """The same problem with a share of its rows, unless it is small."""
+    return replace(case, rows=case.rows // PROBE) if case.rows >= PROBE * PROBE else case
+
+
+def _guess(operation: Operation, probe: Inputs, case: Case, timer: Timer) -> float:
     """Seconds of one call, from a call on a share of the rows, after one that may compile."""
-    rows = max(case.rows // PROBE, 1)
-    for part in (_part(inputs, 1, min(case.columns, 64)), _part(inputs, rows, case.columns)):
-        seconds = timer.time(operation.build(part, backward=case.backward))
-    return seconds * case.rows / rows
+    step = operation.build(probe, backward=case.backward)
+    timer.time(step)
+    return timer.time(step) * case.rows / probe.target.shape[0]
 
 
-def _part(inputs: Inputs, rows: int, columns: int) -> Inputs:
-    return Inputs(
-        scores=inputs.scores[:rows, :columns].contiguous(),
-        alpha=inputs.alpha[:rows],
-        target=inputs.target[:rows].clamp(max=columns - 1),
-        upstream=inputs.upstream[:rows, :columns].contiguous(),
-    )
+def _first_line(failure: Exception) -> str:
+    lines = str(failure).strip().splitlines()
+    return f"{type(failure).__name__}: {lines[0][:120]}" if lines else type(failure).__name__
 
 
 def _take_turns(
     steps: dict[str, Callable[[], object]],
     lengths: dict[str, int],
     timer: Timer,
-    on_call: Callable[[], None],
+    effort: Effort,
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in steps}
     order = list(steps)
@@ -113,11 +137,10 @@ def _take_turns(
     for lap in range(-1, max(lengths.values(), default=0)):  # lap −1 warms up
         shuffle(order)
         for name in order:
-            slow = lengths[name] <= FEWEST
+            slow = lengths[name] <= effort.fewest
             if lap >= lengths[name] or (lap < 0 and slow):
                 continue
             seconds = timer.time(steps[name])
-            on_call()
             if lap >= 0:
                 times[name].append(seconds)
     return times

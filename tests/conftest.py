@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:  # so that `tests.oracle` and `benchmarks` can be imported
     sys.path.insert(0, str(ROOT))
 
+from tests.implementations import device_of, parameters  # noqa: E402
+
 settings.register_profile(
     "fenchel",
     derandomize=True,
@@ -34,3 +36,17 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def _fixed_seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _on_its_device(request: pytest.FixtureRequest):
+    """What a test makes is made where it runs."""
+    call = getattr(request.node, "callspec", None)
+    with device_of(call.params.get("implementation") if call else None):
+        yield
+
+
+@pytest.fixture(params=parameters())
+def implementation(request: pytest.FixtureRequest) -> str:
+    """Each of them in turn, for tests that are not drawn by Hypothesis."""
+    return request.param

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-import mpmath
-from mpmath import mpf
+import pytest
+
+mpmath = pytest.importorskip("mpmath")
+mpf = mpmath.mpf
 
 DIGITS = 60
 STEP = mpf("1e-15")

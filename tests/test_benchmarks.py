@@ -7,18 +7,29 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
+pytest.importorskip("entmax")
+pytest.importorskip("matplotlib")
+
 import fenchel
 from benchmarks import __main__ as command
-from benchmarks.environment import describe
-from benchmarks.picture import ratio_picture
-from benchmarks.registry import OPERATIONS, Case, Operation, cases, make_inputs
+from benchmarks.compilation import ROWS, compile_ahead, tasks_of
+from benchmarks.environment import Environment, describe
+from benchmarks.peers import OPERATIONS
+from benchmarks.picture import STYLES, ratio_picture
+from benchmarks.problems import Case, cpu_cases, gpu_cases, make_inputs
+from benchmarks.registry import Operation
 from benchmarks.report import markdown
 from benchmarks.rows import Row, make_rows, read, update
 from benchmarks.runner import Effort, Measurement, quantiles, race, ratios, rounds_for
 from benchmarks.timing import WallTimer, timer_for
 
 TINY = Effort(rounds=4, seconds=10, slowest_call=10)
-PEERS = [operation for operation in OPERATIONS.values() if operation.peer]
+PEERS = [
+    pytest.param(ours, OPERATIONS[peer], id=f"{ours.name} as {peer}")
+    for ours in OPERATIONS.values()
+    for peer in ours.peers
+    if peer in OPERATIONS and "cpu" in OPERATIONS[peer].devices
+]
 
 
 class FakeTimer:
@@ -35,14 +46,13 @@ class FakeTimer:
 
 
 def operation(name: str, baseline: str = "slow", peer: str | None = None) -> Operation:
-    return Operation(name, "maps", baseline, lambda x: x.scores * 2, peer)
+    return Operation(name, "maps", baseline, lambda x: x.scores * 2, (peer,) if peer else ())
 
 
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
-@pytest.mark.parametrize("ours", PEERS, ids=lambda operation: operation.name)
-def test_an_operation_computes_what_its_peer_computes(ours, backward):
-    case = Case(ours.family, rows=6, columns=40, dtype=torch.float64, backward=backward)
-    theirs = OPERATIONS[ours.peer]
+@pytest.mark.parametrize(("ours", "theirs"), PEERS)
+def test_an_operation_computes_what_its_peer_computes(ours, theirs, backward):
+    case = Case(ours.family, rows=6, columns=40, dtype=torch.float64, backward=backward, width=3)
     inputs = make_inputs(case)
     mine, other = (o.build(inputs, backward=backward)() for o in (ours, theirs))
     # The α gradient of the peer is exact only where its bisection has converged.
@@ -60,8 +70,12 @@ def test_partial_sort_computes_what_the_full_sort_computes(name):
 
 def test_names_of_baselines_and_peers_exist_in_the_same_family():
     for one in OPERATIONS.values():
-        others = [one.baseline] + ([one.peer] if one.peer else [])
-        assert {OPERATIONS[other].family for other in others} == {one.family}
+        peers = [name for name in one.peers if not name.startswith("adasplash.")]
+        assert {OPERATIONS[other].family for other in [one.baseline, *peers]} == {one.family}
+
+
+def test_what_is_drawn_exists():
+    assert {name for name in STYLES if not name.startswith("adasplash.")} <= set(OPERATIONS)
 
 
 def test_learned_alpha_gets_its_gradient_and_others_do_not():
@@ -73,12 +87,43 @@ def test_learned_alpha_gets_its_gradient_and_others_do_not():
     assert [gradient.shape for gradient in fixed] == [(3, 8)]
 
 
-def test_cases_hold_as_many_scores_whatever_the_columns():
-    maps = [case for case in cases(4_096_000) if case.family == "maps"]
+def test_cases_of_a_cpu_hold_as_many_scores_whatever_the_columns():
+    cases = cpu_cases(4_096_000)
+    maps = [case for case in cases if case.family == "maps"]
     assert {case.columns for case in maps} == {64, 512, 8192, 128_000}
     assert all(case.rows * case.columns == 4_096_000 for case in maps)
-    losses = {(c.rows, c.columns, c.backward) for c in cases(4_096_000) if c.family == "losses"}
+    losses = {(c.rows, c.columns, c.backward) for c in cases if c.family == "losses"}
     assert losses == {(1024, 32_000, False), (1024, 32_000, True)}
+
+
+def test_cases_of_a_gpu_cover_maps_losses_layers_and_the_cost_of_a_call():
+    cases = gpu_cases([torch.float32, torch.bfloat16])
+    kinds = [(case.family, case.clock, case.dtype_name) for case in cases]
+    assert len([kind for kind in kinds if kind[:2] == ("maps", "device")]) == 2 * 2 * 5
+    assert {kind[0] for kind in kinds if kind[2] == "bfloat16"} == {"maps", "losses", "layers"}
+    assert kinds.count(("maps", "host", "float32")) == 2
+    names = {c.family + c.clock: {o.name for o in command.select("", c)} for c in cases}
+    assert {"torch.softmax", "fenchel.entmax(α a row)"} <= names["mapsdevice"]
+    assert names["layersdevice"] >= {"fenchel.linear_entmax_loss(1.5)"}
+    assert all(name.startswith(("torch.", "fenchel.")) for name in names["mapshost"])
+    forward, both = (command.select("", case) for case in cases[:2])
+    assert {o.name for o in forward} - {o.name for o in both} == {"copy"}
+
+
+def test_what_a_gpu_compiles_is_called_once_with_few_rows():
+    problems = [(case, command.select("", case)) for case in gpu_cases([torch.float32])]
+    tasks = tasks_of(problems)
+    assert len(set(tasks)) == len(tasks)
+    assert {case.rows for case, _ in tasks} == {ROWS, 4}
+    assert all(case.backward for case, _ in tasks)
+    assert "torch.softmax" not in {name for _, name in tasks}
+    assert tasks_of([(case, command.select("", case)) for case in cpu_cases(640)]) == []
+
+
+def test_tasks_run_in_processes_of_their_own():
+    done: list[str] = []
+    compile_ahead([(Case("maps", 2, 4, backward=True), "torch.softmax")], done.append)
+    assert done == ["torch.softmax"]
 
 
 def test_ratios_divide_times_of_the_same_round():
@@ -97,12 +142,13 @@ def test_slow_contenders_take_part_in_fewer_rounds():
     assert rounds_for(0.5, effort) == 6
     assert rounds_for(1.9, effort) == 3
     assert rounds_for(2.1, effort) == 1
+    assert rounds_for(1.9, replace(effort, fewest=5)) == 5
 
 
 def test_rows_divide_by_the_baseline_and_the_peer():
     race = [
         Measurement(operation("slow"), [2.0, 4.0, 8.0]),
-        Measurement(operation("fast", peer="slow"), [1.0, 1.0]),
+        Measurement(operation("fast", peer="slow"), [1.0, 1.0], peak=3 * 2**20),
         Measurement(operation("absent", peer="slow"), note="too slow"),
     ]
     case = Case("maps", 4, 8)
@@ -111,9 +157,22 @@ def test_rows_divide_by_the_baseline_and_the_peer():
     assert fast.ratio_q50 == pytest.approx((1 / 2 + 1 / 4) / 2)
     assert fast.speedup_q50 == pytest.approx((2 + 4) / 2)
     assert fast.milliseconds_q50 == 1000
+    assert (fast.peer, fast.peak_mib, baseline.peak_mib) == ("slow", 3.0, None)
     assert fast.repetitions == 2
     assert absent.ratio_q50 is absent.speedup_q50 is absent.milliseconds_q50 is None
     assert (absent.repetitions, absent.note) == (0, "too slow")
+
+
+def test_rows_compare_with_a_copy_and_with_the_fastest_peer():
+    ours = replace(operation("ours"), peers=("other", "slow", "absent"))
+    race = [
+        Measurement(operation("copy"), [1.0, 2.0]),
+        Measurement(operation("slow"), [8.0, 8.0]),
+        Measurement(operation("other"), [6.0, 6.0]),
+        Measurement(ours, [2.0, 4.0]),
+    ]
+    row = make_rows(Case("maps", 4, 8), race, describe("cpu"))[-1]
+    assert (row.copies_q50, row.peer, row.speedup_q50) == (2.0, "other", (3.0 + 1.5) / 2)
 
 
 def test_contenders_take_turns_and_the_baseline_runs_every_round():
@@ -123,7 +182,7 @@ def test_contenders_take_turns_and_the_baseline_runs_every_round():
         call = operation(name).call
         return replace(operation(name), call=lambda x: order.append(name) or call(x))
 
-    result = race(Case("maps", 32, 64), [spy("slow"), spy("a"), spy("b")], WallTimer(), TINY)
+    result = race(Case("maps", 512, 64), [spy("slow"), spy("a"), spy("b")], WallTimer(), TINY)
     assert [len(measurement.times) for measurement in result] == [4, 4, 4]
     measured = order[3 * 2 + 3 :]  # after the guesses and the warm-up
     turns = [measured[i : i + 3] for i in range(0, len(measured), 3)]
@@ -134,7 +193,7 @@ def test_contenders_take_turns_and_the_baseline_runs_every_round():
 def test_a_contender_that_is_too_slow_is_left_out_with_the_reason():
     effort = Effort(rounds=4, seconds=10, slowest_call=2.0)
     timer = FakeTimer(0.1, 0.1, 0.1, 0.3)  # the second takes 0.3 s for 1/16 of the rows
-    first, second = race(Case("maps", 32, 64), [operation("slow"), operation("b")], timer, effort)
+    first, second = race(Case("maps", 512, 64), [operation("slow"), operation("b")], timer, effort)
     assert len(first.times) == 4
     assert second.times == []
     assert second.note == "one call takes about 4.8 s, the limit is 2 s"
@@ -147,13 +206,30 @@ def test_our_own_operations_are_never_left_out():
     assert [len(m.times) for m in (baseline, ours, other)] == [1, 1, 0]
 
 
+def test_a_contender_that_fails_is_left_out_with_the_reason_unless_it_is_ours():
+    def fail(_):
+        raise RuntimeError("it does not compile\nat line 3")
+
+    theirs, ours = (replace(operation(n), call=fail) for n in ("theirs", "fenchel.ours"))
+    case = Case("maps", 4, 8)
+    _, left_out = race(case, [operation("slow"), theirs], WallTimer(), TINY)
+    assert (left_out.times, left_out.note) == ([], "fails: RuntimeError: it does not compile")
+    with pytest.raises(RuntimeError, match="does not compile"):
+        race(case, [operation("slow"), ours], WallTimer(), TINY)
+
+
 def test_environment_says_where_it_ran():
     environment = describe("cpu")
+    assert describe("cpu", commit="abc") == replace(environment, commit="abc", dirty=False)
+    assert [f.name for f in fields(Row)][: len(fields(Environment))] == [
+        f.name for f in fields(Environment)
+    ]
     assert environment.hardware
     assert environment.threads == torch.get_num_threads()
     assert environment.torch == torch.__version__
     assert environment.fenchel == fenchel.__version__
-    assert isinstance(timer_for("cpu"), WallTimer)
+    assert environment.peers.startswith("entmax 1.3")
+    assert isinstance(timer_for(Case("maps", 4, 8)), WallTimer)
 
 
 def row(**changes: object) -> Row:
@@ -184,14 +260,49 @@ def test_report_shows_ratios_reasons_and_the_change_since_a_commit():
     assert "| `entmax.sparsemax` | left out |" in text
     assert "one call takes a day" in text
     assert "Against commit aaaa" in text
-    assert "| `fenchel.sparsemax` | 4 × 8 | forward | 4 | 2 | 0.50 |" in text
+    assert "| `fenchel.sparsemax` | 4 × 8 | float32 | forward | 4 | 2 | 0.50 |" in text
 
 
-def test_picture_has_a_dot_for_every_ratio():
-    rows = [row(ratio_q50=2.0), row(direction="forward+backward", ratio_q50=3.0, ratio_q80=3.5)]
-    figure = ratio_picture(rows)
-    drawn = [ax.containers[0].lines[0].get_data() for ax in figure.axes]
-    assert [(list(x), list(y)) for x, y in drawn] == [([2.0], [0]), ([3.0], [0])]
+def test_report_of_a_gpu_shows_copies_memory_and_the_cost_of_a_call():
+    layer = row(operation="fenchel.linear_entmax_loss(1.5)", family="layers", width=5, peak_mib=7.2)
+    on_gpu = {"device": "cuda", "triton": "3.6", "copies_q50": 1.25}
+    host = row(clock="host", milliseconds_q50=0.02)
+    text = markdown([row(**on_gpu), layer, host])
+    assert "Triton 3.6" in text
+    assert "| `fenchel.sparsemax` | 1.25 |" in text
+    assert "| operation | 4 × 5 × 8 |" in text
+    assert "| `fenchel.linear_entmax_loss(1.5)` | 7 |" in text
+    assert "Microseconds (median):\n\n| operation | 4 × 8 |\n| --- | ---: |" in text
+    assert "| `fenchel.sparsemax` | 20 |" in text
+
+
+def test_rows_of_an_older_file_are_read(tmp_path):
+    path = tmp_path / "cpu.csv"
+    update(path, [row()])
+    table = [line.split(",") for line in path.read_text().splitlines()]
+    newer = [table[0].index(name) for name in ("triton", "peers", "width", "clock", "peak_mib")]
+    older = [[cell for i, cell in enumerate(line) if i not in newer] for line in table]
+    path.write_text("\n".join(map(",".join, older)) + "\n")
+    assert read(path) == [row(triton="", peers="")]
+
+
+def test_picture_has_a_line_for_every_map_and_a_bar_for_every_loss():
+    rows = [
+        row(ratio_q50=2.0),
+        row(ratio_q50=4.0, columns=16),
+        row(ratio_q50=3.0, direction="forward+backward"),
+        row(
+            ratio_q50=0.5,
+            family="losses",
+            direction="forward+backward",
+            operation="fenchel.entmax_loss(1.5)",
+        ),
+        row(ratio_q50=9.0, clock="host"),
+    ]
+    forward, both, losses = ratio_picture(rows).axes
+    assert [list(line.get_ydata()) for line in forward.lines[1:]] == [[2.0, 4.0]]
+    assert [list(line.get_ydata()) for line in both.lines[1:]] == [[3.0]]
+    assert [bar.get_width() for bar in losses.patches] == [0.5]
 
 
 def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path, capsys):
@@ -202,7 +313,7 @@ def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path
     assert header.split(",") == [field.name for field in fields(Row)]
     names = {"torch.softmax", "fenchel.sparsemax", "F.cross_entropy", "fenchel.sparsemax_loss"}
     assert {row.operation for row in rows} == names
-    assert len(rows) == 2 * len(cases(640))
+    assert len(rows) == 2 * len(cpu_cases(640))
     for line in rows:
         assert line.commit
         assert line.hardware
@@ -215,6 +326,9 @@ def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path
 
     command.main([*arguments, str(tmp_path), "--base", rows[0].commit[:4]])
     assert f"Against commit {rows[0].commit}" in (tmp_path / "cpu-quick.md").read_text()
+    (tmp_path / "cpu-quick.md").unlink()
+    command.main(["--quick", "--draw", "--out", str(tmp_path)])
+    assert (tmp_path / "cpu-quick.md").read_text().startswith("# Benchmarks")
     with pytest.raises(fenchel.FenchelError, match=r"--base must name a commit in cpu-quick\.csv"):
         command.main([*arguments, str(tmp_path), "--base", "no such commit"])
     assert "wrote cpu-quick.csv" in capsys.readouterr().out.replace("\n", " ")

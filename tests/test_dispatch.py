@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import fenchel
-from tests.catalogue import MAPS
+from tests.catalogue import on_every_implementation
+from tests.implementations import running_on
 
 X = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
 
@@ -88,12 +89,13 @@ def test_forcing_concerns_one_thread_alone():
     assert [choice.implementation for choice in seen] == ["cpu"]
 
 
-@pytest.mark.parametrize("each", MAPS, ids=str)
-def test_both_implementations_agree_with_the_default(each):
-    expected = each(X.double())
-    for name in each.implementations:
-        with fenchel.implementation(name):
-            torch.testing.assert_close(each(X.double()), expected, rtol=0, atol=1e-10)
+@pytest.mark.parametrize(("each", "implementation"), on_every_implementation())
+def test_every_implementation_agrees_with_the_default(each, implementation):
+    x = X.to(torch.get_default_device(), torch.float64)
+    expected = each(x)
+    for name in (implementation, "reference"):
+        with running_on(name):
+            torch.testing.assert_close(each(x), expected, rtol=0, atol=1e-10)
 
 
 def test_meta_tensors_are_served_without_a_kernel():

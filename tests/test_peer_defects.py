@@ -13,18 +13,16 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 import fenchel
 from tests.accuracy import assert_within
 from tests.catalogue import tensor
+from tests.implementations import DEFAULT, GPU, parameters, running_on
 
 MAPS = [fenchel.softmax, fenchel.sparsemax, fenchel.entmax, fenchel.normmax, fenchel.budget]
 LOSSES = [fenchel.sparsemax_loss, fenchel.entmax_loss]
 
 
-@pytest.fixture(params=["reference", "default"], autouse=True)
-def _implementation(request):
-    if request.param == "default":
-        yield
-        return
-    with fenchel.implementation("reference"):
-        yield
+@pytest.fixture(params=parameters("reference", DEFAULT, GPU), autouse=True)
+def implementation(request):
+    with running_on(request.param):
+        yield request.param
 
 
 def scores(*shape: int) -> Tensor:
@@ -204,7 +202,7 @@ def test_half_precision_survives_a_shift_by_a_thousand(function, dtype):
 
 
 def test_autocast_has_a_rule():
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(torch.get_default_device().type, torch.bfloat16):
         hidden = nn.Linear(5, 4)(torch.randn(3, 5))
         p = fenchel.entmax(hidden, 1.5)
     assert hidden.dtype == torch.bfloat16

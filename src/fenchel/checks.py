@@ -59,7 +59,7 @@ def check_parameter(
 
 
 def check_number(value: float, *, name: str, above: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
         raise rule(
             f"{name} must be a number or a tensor", expected="a real number", got=repr(value)
         )
@@ -83,17 +83,19 @@ def check_values(values: Tensor, holds: Tensor, *, name: str, expected: str) -> 
         raise rule(f"{name} must be {expected}", expected=expected, got=offending)
 
 
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    sizes = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(have in (1, want) for have, want in sizes)
+
+
 def _broadcast_rank(value: Tensor, scores: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
-    fits = value.ndim <= len(shape) and all(
-        have in (1, want)
-        for have, want in zip(reversed(value.shape), reversed(shape), strict=False)
-    )
-    if not fits:
+    if value.shape != shape and not _broadcasts(tuple(value.shape), shape):
         raise rule(
             f"{name} must broadcast to the scores",
             expected=f"a shape that broadcasts to {shape}",
             got=tuple(value.shape),
         )
-    if value.device != scores.device and value.ndim == 0:
+    if value.ndim == 0 and value.device != scores.device:
         value = value.to(scores.device)
-    return value.reshape((1,) * (len(shape) - value.ndim) + tuple(value.shape))
+    missing = len(shape) - value.ndim
+    return value.reshape((1,) * missing + tuple(value.shape)) if missing else value

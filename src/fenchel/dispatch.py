@@ -92,15 +92,22 @@ class Kernel(NamedTuple):
 
 def kernel(module: str, operator: str, tensor: Tensor) -> Kernel:
     """The implementation of `operator` for `tensor`, from `kernels/<choice>/<module>`."""
-    choice = _choose(module, operator, tensor.device.type, tensor.dtype, _forced.get())
+    choice, found = _find(module, operator, tensor.device.type, tensor.dtype, _forced.get())
     record = _record.get()
     if record is not None:
         record.append(choice)
-    function = getattr(_home(choice.implementation, module), operator)
-    return Kernel(function, strided=choice.implementation == "triton")
+    return found
 
 
 @cache
+def _find(
+    module: str, operator: str, device: str, dtype: torch.dtype, forced: str | None
+) -> tuple[Choice, Kernel]:
+    choice = _choose(module, operator, device, dtype, forced)
+    function = getattr(_home(choice.implementation, module), operator)
+    return choice, Kernel(function, strided=choice.implementation == "triton")
+
+
 def _choose(
     module: str, operator: str, device: str, dtype: torch.dtype, forced: str | None
 ) -> Choice:

@@ -12,8 +12,8 @@ import fenchel
 from tests import oracle
 from tests.accuracy import accuracy, assert_within
 from tests.catalogue import ENTMAX_ALPHAS
+from tests.implementations import on_every, running_on
 
-IMPLEMENTATIONS = ("reference", "cpu")
 SCALES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e4)
 OFFSETS = (0.0, *(10.0**-n for n in range(7, 0, -1)), 1.0)  # α − 1
 SLOPE_PROMISE = 0.005
@@ -25,10 +25,11 @@ def exact(values: list) -> Tensor:
 
 def row(scale: float, columns: int = 9, seed: int = 0) -> Tensor:
     """Scores that float32 holds exactly, with a tie."""
-    generator = torch.Generator().manual_seed(seed)
-    x = (scale * torch.randn(columns, generator=generator, dtype=torch.float64)).float()
+    generator = torch.Generator("cpu").manual_seed(seed)
+    x = torch.randn(columns, generator=generator, dtype=torch.float64, device="cpu")
+    x = (scale * x).float()
     x[1] = x[3]
-    return x
+    return x.to(torch.get_default_device())
 
 
 def digits(function, x: Tensor, parameter: float) -> Tensor:
@@ -36,12 +37,12 @@ def digits(function, x: Tensor, parameter: float) -> Tensor:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@on_every
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("alpha", ENTMAX_ALPHAS)
 def test_entmax_is_within_its_promise_of_50_digits(alpha, scale, implementation, dtype):
     x = row(scale)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         p = fenchel.entmax(x.to(dtype), alpha)
         with_tensor = fenchel.entmax(x.to(dtype), torch.tensor(alpha, dtype=torch.float64))
     expected = digits(oracle.entmax, x, alpha)
@@ -50,16 +51,16 @@ def test_entmax_is_within_its_promise_of_50_digits(alpha, scale, implementation,
     assert abs(p.double().sum().item() - 1) <= accuracy(dtype)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@on_every
 @pytest.mark.parametrize("alpha", [*ENTMAX_ALPHAS, 10.0])
 def test_at_the_edge_of_the_support_entmax_is_still_exact(alpha, implementation):
     edge = -1 / (alpha - 1) if alpha > 1 else -40.0
     x = torch.tensor([0.0, 0.0, edge, edge / 2, edge * (1 - 1e-9)], dtype=torch.float64)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         assert_within(fenchel.entmax(x, alpha), digits(oracle.entmax, x, alpha), 1e-10)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@on_every
 @pytest.mark.parametrize("size", [10.0**-n for n in range(2, 9)])
 @pytest.mark.parametrize("alpha", [2.1, 2.5, 3.0, 4.0, 10.0])
 def test_above_alpha_two_a_tiny_probability_is_still_exact(alpha, size, implementation):
@@ -68,7 +69,7 @@ def test_above_alpha_two_a_tiny_probability_is_still_exact(alpha, size, implemen
     x = torch.tensor([0.0, (size**eps - (1 - size) ** eps) / eps], dtype=torch.float64)
     expected = digits(oracle.entmax, x, alpha)
     assert math.isclose(expected.sum().item(), 1, rel_tol=1e-15)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         assert_within(fenchel.entmax(x, alpha), expected, 1e-10)
 
 
@@ -103,21 +104,21 @@ def test_the_oracle_solves_the_problem_that_defines_normmax():
     assert (objective(others) <= objective(best)).all()
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@on_every
 @pytest.mark.parametrize("scale", [0.01, 1.0])
 @pytest.mark.parametrize("alpha", [1.0, 1.01, 1.2, 1.5, 1.75, 2.0, 2.5])
 def test_a_vocabulary_sums_to_one_in_float32(alpha, scale, implementation):
     x = scale * torch.randn(2, 128_000)
     with fenchel.implementation("reference"):
         expected = fenchel.entmax(x.double(), alpha)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         p = fenchel.entmax(x, alpha)
     assert_within(p.double().sum(-1), torch.ones(2), 1e-6)
     assert_within(p, expected, 1e-6)
 
 
 @pytest.mark.parametrize("differentiate_again", [False, True], ids=["kernel", "rule"])
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@on_every
 @pytest.mark.parametrize("scale", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("offset", OFFSETS)
 def test_the_slope_in_alpha_is_within_half_a_percent_in_float32(
@@ -127,19 +128,19 @@ def test_the_slope_in_alpha_is_within_half_a_percent_in_float32(
     x, directions = row(scale), torch.randn(4, 9)
     slope = digits_slope(oracle.entmax, x, alpha.item())
     for direction in directions:
-        with fenchel.implementation(implementation):
+        with running_on(implementation):
             gained = (fenchel.entmax(x, alpha) * direction).sum()
             (actual,) = torch.autograd.grad(gained, alpha, create_graph=differentiate_again)
         expected = (direction.double() * slope).sum().item()
         assert math.isclose(actual.item(), expected, rel_tol=SLOPE_PROMISE)
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@on_every
 @pytest.mark.parametrize("alpha", [0.5, 1 - 1e-6, 1.0, 1 + 1e-6, 1.01, 1.5, 2.0, 2.5])
 def test_the_slope_in_alpha_is_exact_in_float64(alpha, implementation):
     parameter = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)
     x = row(1.0).double()
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         p = fenchel.entmax(x, parameter)
         slopes = [torch.autograd.grad(v, parameter, retain_graph=True)[0] for v in p]
     assert_within(torch.stack(slopes), digits_slope(oracle.entmax, x, alpha), 1e-10)

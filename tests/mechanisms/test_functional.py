@@ -13,26 +13,40 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import fenchel
 from fenchel.mechanisms.functional import attention
+from tests.implementations import DEFAULT, GPU, parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's own use
 BATCH, HEADS, LQ, LK, E, EV = 2, 4, 5, 7, 3, 6
 
 
 def operands(*, kv_heads=HEADS, queries=LQ, keys=LK, dtype=torch.float64, seed=0):
-    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(seed)
     shapes = [(HEADS, queries, E), (kv_heads, keys, E), (kv_heads, keys, EV)]
-    tensors = [torch.randn(BATCH, *s, generator=generator, dtype=torch.float64) for s in shapes]
+    tensors = [torch.randn(BATCH, *s, dtype=torch.float64) for s in shapes]
     return [x.to(dtype).requires_grad_() for x in tensors]
 
 
+@pytest.fixture(params=parameters(DEFAULT, GPU))
+def implementation(request):
+    return request.param
+
+
+def moved(arguments: dict) -> dict:
+    """Arguments that were made before the test, where it runs."""
+    device = torch.get_default_device()
+    return {k: v.to(device) if isinstance(v, Tensor) else v for k, v in arguments.items()}
+
+
 def random_mask(*shape: int) -> Tensor:
-    visible = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    visible = random_bias(*shape) < 0.3
     visible[..., 0] = True
     return visible
 
 
 def random_bias(*shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    generator = torch.Generator("cpu").manual_seed(2)
+    bias = torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
+    return bias.to(torch.get_default_device())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +64,8 @@ def random_bias(*shape: int) -> Tensor:
         (LQ, {"enable_gqa": True, "is_causal": True, "scale": 0.5}),
     ],
 )
-def test_alpha_one_is_the_attention_of_pytorch(keys, arguments):
+def test_alpha_one_is_the_attention_of_pytorch(keys, arguments, implementation):
+    arguments = moved(arguments)
     q, k, v = operands(keys=keys, kv_heads=2 if arguments.get("enable_gqa") else HEADS)
     theirs = dict(arguments)
     theirs["attn_mask"] = theirs.pop("mask", None)
@@ -106,7 +121,8 @@ def looped(q, k, v, alpha, *, visible, bias=None):
         ),
     ],
 )
-def test_each_query_attends_to_what_it_sees(alpha, queries, arguments, sees):
+def test_each_query_attends_to_what_it_sees(alpha, queries, arguments, sees, implementation):
+    arguments = moved(arguments)
     q, k, v = (x.detach() for x in operands(queries=queries))
     per_head = torch.tensor([1.2, 1.5, 1.8, 2.5], dtype=torch.float64)
     per_head = per_head if alpha == "heads" else torch.full((HEADS,), alpha).double()
@@ -121,7 +137,7 @@ def test_each_query_attends_to_what_it_sees(alpha, queries, arguments, sees):
     torch.testing.assert_close(ours, expected)
 
 
-def test_alpha_may_be_any_tensor_that_broadcasts():
+def test_alpha_may_be_any_tensor_that_broadcasts(implementation):
     q, k, v = operands()
     per_head = torch.tensor([1.2, 1.5, 1.8, 2.5], dtype=torch.float64)
     full = per_head.view(1, HEADS, 1, 1).expand(BATCH, HEADS, LQ, 1)
@@ -132,7 +148,7 @@ def test_alpha_may_be_any_tensor_that_broadcasts():
     torch.testing.assert_close(attention(q, k, v, alpha=scalar), attention(q, k, v))
 
 
-def test_every_derivative_is_right():
+def test_every_derivative_is_right(implementation):
     q, k, v = operands(queries=3, keys=4)
     alpha = torch.tensor([1.1, 1.4, 1.6, 1.9], dtype=torch.float64, requires_grad=True)
     bias = random_bias(HEADS, 3, 4).requires_grad_()
@@ -145,7 +161,7 @@ def test_every_derivative_is_right():
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
-def test_a_query_with_nothing_to_see_gives_zeros_and_zero_gradient(alpha):
+def test_a_query_with_nothing_to_see_gives_zeros_and_zero_gradient(alpha, implementation):
     q, k, v = operands()
     output = attention(q, k, v, alpha=alpha, lengths=torch.tensor([0, LK]))
     assert (output[0] == 0).all()
@@ -156,7 +172,7 @@ def test_a_query_with_nothing_to_see_gives_zeros_and_zero_gradient(alpha):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_rounded_once(dtype):
+def test_half_precision_is_rounded_once(dtype, implementation):
     """Values near one: float32 errors are far below the last place, so one rounding is all."""
     q, k, v = (x.detach() for x in operands(dtype=dtype))
     exact = attention(q.double(), k.double(), v.double(), is_causal=True)
@@ -166,19 +182,20 @@ def test_half_precision_is_rounded_once(dtype):
     assert ((ours.double() - exact).abs() <= 1.001 * rounding * exact.abs() + 1e-6).all()
 
 
-def test_autocast_takes_its_dtype_and_rounds_nothing_inside():
+def test_autocast_takes_its_dtype_and_rounds_nothing_inside(implementation):
     q, k, v = (x.detach() for x in operands(dtype=torch.float32))
     halves = [x.bfloat16() for x in (q, k, v)]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(q.device.type, dtype=torch.bfloat16):
         ours = attention(q, k, v)
     assert ours.dtype == torch.bfloat16
     assert torch.equal(ours, attention(*halves))
 
 
+@pytest.mark.filterwarnings("ignore:TensorFloat32")  # advice for matrices larger than these
 @pytest.mark.parametrize(("autocast", "backend"), [(False, "inductor"), (True, "aot_eager")])
-def test_a_training_step_compiles_whole(autocast, backend):
+def test_a_training_step_compiles_whole(autocast, backend, implementation):
     def step(q, k, v, alpha, lengths):
-        with torch.autocast("cpu", enabled=autocast):
+        with torch.autocast(q.device.type, torch.bfloat16, enabled=autocast):
             return attention(q, k, v, alpha=alpha, is_causal=True, window=3, lengths=lengths)
 
     tensors = operands(dtype=torch.float32)
@@ -194,7 +211,7 @@ def test_a_training_step_compiles_whole(autocast, backend):
         torch.testing.assert_close(mine, other)
 
 
-def test_vmap_is_a_loop():
+def test_vmap_is_a_loop(implementation):
     q, k, v = operands()
     lengths = torch.tensor([3, LK])
     batched = torch.vmap(lambda q, k, v, n: attention(q, k, v, lengths=n, is_causal=True))
@@ -214,7 +231,7 @@ def test_vmap_is_a_loop():
     ],
 )
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_empty_few_and_broadcast_dimensions(q, k, v, shape, is_causal):
+def test_empty_few_and_broadcast_dimensions(q, k, v, shape, is_causal, implementation):
     output = attention(torch.randn(q), torch.randn(k), torch.randn(v), is_causal=is_causal)
     assert output.shape == shape
     assert output.isfinite().all()
