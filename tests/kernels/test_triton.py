@@ -102,7 +102,7 @@ def test_every_tile_shape(columns: int) -> None:
     assert _error(entmax.entmax(scores, 1.5), reference.entmax(scores, 1.5)) <= ACCURACY
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 3.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 0.6, 1.8, 3.0])
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(kernel: str, alpha: float) -> None:
     scores = _tensor(5, 19)
     scores[0, 3], scores[1], scores[2, 0], scores[3, 1:] = NAN, -INF, INF, -INF
@@ -133,6 +133,15 @@ def test_strides_are_followed() -> None:
     p = entmax.entmax(scores, 1.5)
     assert p.shape == scores.shape
     assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY
+
+
+def test_strides_that_cannot_be_merged_are_copied() -> None:
+    scores = _tensor(2, 2, 2, 2, 2, 3).permute(4, 3, 2, 1, 0, 5)
+    grad = _tensor(2, 2, 2, 2, 2, 3)
+    p = entmax.entmax(scores, 1.5)
+    assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY
+    expected = reference.entmax_backward(grad.double(), p.double(), 1.5, -1)
+    assert _error(entmax.entmax_backward(grad, p, 1.5), expected) <= 1e-6
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

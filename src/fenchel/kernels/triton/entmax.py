@@ -51,9 +51,18 @@ def entmax_into(
     """Write entmax into `out`, which may have another dtype and other strides than the scores."""
     kind, eps, alphas = kind_of(alpha)
     rows, tensors, steps = address(dim, scores, out, mask, alphas)
-    if not fits_tile(kind, rows.columns):
+    if fits_tile(kind, rows.columns):
+        _entmax_tiles(tensors, kind, eps, rows, steps)
+    else:
         _entmax_groups(tensors, kind, eps, rows, steps)
-        return
+    if tensors[1] is not out:  # its strides needed a copy
+        out.copy_(tensors[1])
+
+
+def _entmax_tiles(
+    tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
+) -> None:
+    scores, out, _mask, _alphas = tensors
     tile = forward_tile_shape(rows, scores.element_size(), kind, eps)
     kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
     options = {"LEVELS": rows.levels, "KIND": kind, "EVEN": tile.divides(rows)}
@@ -135,9 +144,9 @@ def _backward(
     options = {"LEVELS": rows.levels, "KIND": kind, "ALPHA": in_alpha is not None}
     if rows.columns > LONGEST_BACKWARD:
         backward_blocks[(rows.count,)](*arguments, **options, K=BACKWARD_BLOCK, num_warps=16)
-        return out
+        return tensors[2]
     tile = backward_tile_shape(rows, p.element_size(), kind)
     backward_tile[(ceiling(rows.count, tile.rows),)](
         *arguments, **options, J=tile.slabs, R=tile.rows, K=tile.width, num_warps=tile.warps
     )
-    return out
+    return tensors[2]

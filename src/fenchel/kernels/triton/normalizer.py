@@ -53,12 +53,12 @@ def newton_step(mass, slope, e, KIND: tl.constexpr):
 @triton.jit
 def halley_step(mass, slope, bend, point, e):
     """Newton's step, lengthened by the curvature of G: at most twofold, and at most half the way to
-    the point where the largest score leaves."""
+    the point where the largest score leaves. 0 in a row with nothing in it."""
     step = newton_step(mass, slope, e, GENERAL)
     half = 0.5 * (1.0 - e) * step * (bend / slope - slope / mass)
     longer = step / (1.0 - tl.minimum(half, 0.5))
     room = tl.where(e > 0.0, 0.5 * (1.0 / e - point), float("inf"))
-    return tl.maximum(step, tl.minimum(longer, room))
+    return tl.where(mass > 0.0, tl.maximum(step, tl.minimum(longer, room)), 0.0)
 
 
 @triton.jit
