@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
 import fenchel
+from tests.implementations import EVERYWHERE, GPU, placed
 
-EVERYWHERE, REFERENCE = ("reference", "cpu"), ("reference",)
+REFERENCE = ("reference", GPU)
 
 # What the library promises of one entry, and of the sum of a row, against exact arithmetic.
 ACCURACY = {torch.float64: 1e-10, torch.float32: 1e-6}
@@ -28,6 +28,8 @@ class Map:
     total: float = 1.0
     steepness: float | None = None  # |p_j − p_i| ≤ steepness · |x_j − x_i|, where there is a bound
     margin: float | None = None  # the lead from which one entry takes everything
+    in_order: bool = False  # whether it matters which entries are neighbours
+    fuses: bool = False  # whether entries that are close become equal, and move as one
 
     def __call__(self, scores: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tensor:
         return self.function(scores, **self.parameters, dim=dim, mask=mask)
@@ -66,19 +68,31 @@ BUDGETS = [
     Map(fenchel.budget, {"k": k}, REFERENCE, total=float(k), steepness=1.0)
     for k in (1, 2.5, tensor(3.0))
 ]
+PNORMMAXES = [Map(fenchel.pnormmax, {"p": p}, margin=1.0) for p in (1.5, tensor(1.2))]
+FUSEDMAXES = [
+    Map(fenchel.fusedmax, {"strength": strength}, in_order=True, fuses=True)
+    for strength in (0.1, tensor(0.7))
+]
+OSCARMAXES = [
+    Map(fenchel.oscarmax, {"strength": strength}, steepness=1.0, fuses=True)
+    for strength in (0.05, tensor(0.3))
+]
 MAPS = [
     Map(fenchel.softmax, steepness=0.5),
     Map(fenchel.sparsemax, steepness=1.0, margin=1.0),
     *ENTMAXES,
     *NORMMAXES,
     *BUDGETS,
+    *PNORMMAXES,
+    *FUSEDMAXES,
+    *OSCARMAXES,
 ]
 
 
 def on_every_implementation(maps: Sequence[Map] = MAPS) -> list[Any]:
     """`pytest.param(map, implementation)` for every pair that exists."""
     return [
-        pytest.param(each, implementation, id=f"{each}-{implementation}")
+        placed(implementation, each, name=str(each))
         for each in maps
         for implementation in each.implementations
     ]

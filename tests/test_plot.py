@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+
+pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
 import fenchel

@@ -10,21 +10,16 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 
 import fenchel
-from tests.catalogue import MAPS, Map, on_every_implementation, tensor
+from tests.catalogue import MAPS, REFERENCE, Map, on_every_implementation, tensor
+from tests.implementations import DEFAULT, GPU, parameters, running_on, traceable, widest
 
-IMPLEMENTATIONS = ("reference", "cpu")
 FEW = [
     Map(fenchel.sparsemax),
     Map(fenchel.entmax, {"alpha": 1.3}),
     Map(fenchel.entmax, {"alpha": tensor(1.5)}),
-    Map(fenchel.normmax, {"alpha": 2.0}, ("reference",)),
-    Map(fenchel.budget, {"k": 2}, ("reference",), total=2.0),
+    Map(fenchel.normmax, {"alpha": 2.0}, REFERENCE),
+    Map(fenchel.budget, {"k": 2}, REFERENCE, total=2.0),
 ]
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
-def implementation(request):
-    return request.param
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +28,13 @@ def _fresh_compiler():
 
 
 def scores(*shape: int) -> Tensor:
-    return 0.5 * torch.randn(*shape, dtype=torch.float64)
+    return 0.5 * torch.randn(*shape, dtype=widest())
 
 
 @pytest.mark.parametrize(("each", "implementation"), on_every_implementation())
 def test_vmap_over_any_dimension_is_a_loop(each: Map, implementation):
     x = scores(3, 4, 5)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         for batch in range(3):
             for dim in (0, 1, -1):
                 loop = [each(part, dim=dim) for part in x.unbind(batch)]
@@ -52,8 +47,12 @@ def test_vmap_over_any_dimension_is_a_loop(each: Map, implementation):
 def test_vmap_over_every_argument_is_a_loop(function, in_dims, implementation):
     if function is not fenchel.entmax and implementation == "cpu":
         pytest.skip("there is no Numba kernel for this map")
-    batched = (scores(4, 3, 6), 1.1 + torch.rand(3, 4, 1).double(), torch.rand(4, 6, 3) < 0.8)
-    alone = (scores(4, 6), 1.1 + torch.rand(4, 1).double(), torch.rand(4, 6) < 0.8)
+    batched = (
+        scores(4, 3, 6),
+        1.1 + torch.rand(3, 4, 1, dtype=widest()),
+        torch.rand(4, 6, 3) < 0.8,
+    )
+    alone = (scores(4, 6), 1.1 + torch.rand(4, 1, dtype=widest()), torch.rand(4, 6) < 0.8)
     places = (1, 0, 2)
     arguments = tuple(
         alone[i] if dim is None else batched[i].movedim(places[i], dim)
@@ -66,7 +65,7 @@ def test_vmap_over_every_argument_is_a_loop(function, in_dims, implementation):
     def sensitivity(x: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         return grad(lambda v: call(x, v, mask).square().sum())(value)
 
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         for mapped in (call, sensitivity):
             together = vmap(mapped, in_dims=in_dims)(*arguments)
             for i in range(3):
@@ -78,22 +77,22 @@ def test_vmap_over_every_argument_is_a_loop(function, in_dims, implementation):
 
 
 def test_nested_vmap_is_a_nested_loop(implementation):
-    x, alpha = scores(2, 3, 5), torch.tensor([1.0, 1.5, 2.0], dtype=torch.float64)
-    with fenchel.implementation(implementation):
+    x, alpha = scores(2, 3, 5), torch.tensor([1.0, 1.5, 2.0], dtype=widest())
+    with running_on(implementation):
         inner = vmap(fenchel.entmax, in_dims=(0, 0))
         together = vmap(inner, in_dims=(0, None))(x, alpha)
         torch.testing.assert_close(together, fenchel.entmax(x, alpha[:, None]))
 
 
 def test_gradients_of_every_sample_of_a_model(implementation):
-    model = nn.Linear(4, 6).double()
+    model = nn.Linear(4, 6, dtype=widest())
     weights = dict(model.named_parameters())
     inputs, targets = scores(5, 4), torch.arange(5)
 
     def loss(parameters: dict, x: Tensor, target: Tensor) -> Tensor:
         return fenchel.entmax_loss(functional_call(model, parameters, x), target, alpha=1.5)
 
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         together = vmap(grad(loss), in_dims=(None, 0, 0))(weights, inputs, targets)
         for i in range(5):
             alone = grad(loss)(weights, inputs[i], targets[i])
@@ -118,7 +117,7 @@ TRANSFORMS = {
 def test_a_compiled_transform_is_the_transform(each: Map, implementation, transform):
     transformed = TRANSFORMS[transform](lambda x: each(x))
     x = scores(2, 5)
-    with fenchel.implementation(implementation):
+    with traceable(implementation), running_on(implementation):
         expected = transformed(x)
         actual = torch.compile(transformed, fullgraph=True, backend="aot_eager")(x)
     torch.testing.assert_close(actual, expected)
@@ -127,8 +126,8 @@ def test_a_compiled_transform_is_the_transform(each: Map, implementation, transf
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_a_compiled_training_step_is_the_step(implementation, dynamic):
     torch.manual_seed(3)
-    model = nn.Linear(4, 6).double()
-    alpha = nn.Parameter(tensor(1.4))
+    model = nn.Linear(4, 6, dtype=widest())
+    alpha = nn.Parameter(torch.tensor(1.4, dtype=widest()))
 
     def step(x: Tensor, target: Tensor) -> Tensor:
         hidden = model(x)
@@ -137,7 +136,7 @@ def test_a_compiled_training_step_is_the_step(implementation, dynamic):
 
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     parameters = (*model.parameters(), alpha)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         for rows in (3, 5):
             x, target = scores(rows, 4), torch.arange(rows)
             expected = torch.autograd.grad(step(x, target), parameters)
@@ -145,8 +144,10 @@ def test_a_compiled_training_step_is_the_step(implementation, dynamic):
             torch.testing.assert_close(actual, expected)
 
 
+@pytest.mark.filterwarnings("ignore:TensorFloat32")  # advice for matrices larger than these
 @pytest.mark.slow
-def test_a_training_step_through_inductor_is_the_step():
+@pytest.mark.parametrize("implementation", parameters(DEFAULT, GPU))
+def test_a_training_step_through_inductor_is_the_step(implementation):
     model, alpha = nn.Linear(4, 6), nn.Parameter(torch.tensor(1.4))
 
     def step(x: Tensor, target: Tensor) -> Tensor:
@@ -167,8 +168,9 @@ class Attention(nn.Module):
         return p + fenchel.normmax(x) + fenchel.budget(x, k=2) + fenchel.Shannon().max(x)[..., None]
 
 
+@pytest.mark.parametrize("implementation", parameters(DEFAULT, GPU))
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_an_exported_program_is_the_program(dynamic):
+def test_an_exported_program_is_the_program(dynamic, implementation):
     inputs = (torch.randn(3, 4, 5), torch.rand(3, 4, 5) < 0.8)
     batch = torch.export.Dim("batch")
     shapes = ({0: batch}, {0: batch}) if dynamic else None
@@ -179,19 +181,21 @@ def test_an_exported_program_is_the_program(dynamic):
         torch.testing.assert_close(program.module()(*others), Attention()(*others))
 
 
+@pytest.mark.parametrize("implementation", parameters(DEFAULT, GPU))
 @pytest.mark.parametrize("each", MAPS, ids=str)
-def test_autocast_computes_in_float32_and_meta_tensors_know_their_shape(each: Map):
+def test_autocast_computes_in_float32_and_meta_tensors_know_their_shape(each: Map, implementation):
     x = torch.randn(3, 6).bfloat16()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(x.device.type, torch.bfloat16):
         p = each(x)
     assert p.dtype == torch.float32
     torch.testing.assert_close(p, each(x.float()))
     assert each(torch.empty(3, 6, dtype=torch.float16, device="meta")).shape == (3, 6)
 
 
-def test_autocast_covers_the_losses():
+@pytest.mark.parametrize("implementation", parameters(DEFAULT, GPU))
+def test_autocast_covers_the_losses(implementation):
     x, target = torch.randn(3, 6).bfloat16(), torch.tensor([0, 1, 2])
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(x.device.type, torch.bfloat16):
         loss = fenchel.entmax_loss(x, target)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, fenchel.entmax_loss(x.float(), target))
@@ -199,7 +203,7 @@ def test_autocast_covers_the_losses():
 
 def test_a_map_does_not_keep_the_scores_alive(implementation):
     weights = torch.randn(1000, requires_grad=True)
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         x = weights * 2
         alive = weakref.ref(x)
         p = fenchel.entmax(x, alpha=1.5)
@@ -214,9 +218,9 @@ def operator_calls():
     x, p = scores(3, 5).requires_grad_(), fenchel.softmax(scores(3, 5))
     mask, grad_p = torch.rand(3, 5) < 0.9, scores(3, 5)
     target, normalizer = torch.tensor([0, 2, -100]), torch.zeros(3, dtype=torch.float64)
-    for name, value in (("entmax", 1.3), ("normmax", 1.6), ("budget", 1.5)):
-        parameter = tensor(value).expand(3, 1).clone()
-        second = "k" if name == "budget" else "alpha"
+    for name, value in (("entmax", 1.3), ("normmax", 1.6), ("budget", 1.5), ("pnormmax", 1.4)):
+        parameter = torch.full((3, 1), value, dtype=widest())
+        second = {"budget": "k", "pnormmax": "p"}.get(name, "alpha")
         for number in (value, parameter):
             overload = "tensor" if isinstance(number, Tensor) else "default"
             yield name, overload, (x, number, mask, -1)
@@ -224,13 +228,33 @@ def operator_calls():
             if name != "budget":
                 yield name + "_value", overload, (x, number, mask, -1)
         yield f"{name}_backward_{second}", "default", (grad_p, p, parameter, -1)
-    for alpha in (1.3, tensor(1.3).expand(3, 1).clone()):
+    yield from grouped_operator_calls(x, mask, grad_p)
+    for alpha in (1.3, torch.full((3, 1), 1.3, dtype=widest())):
         overload = "tensor" if isinstance(alpha, Tensor) else "default"
-        yield "entmax_loss", overload, (x, target, alpha, -100)
-        backward = (scores(3), x.detach(), target, alpha, normalizer, -100)
+        yield "entmax_loss", overload, (x, target, alpha, -100, 0.1)
+        backward = (scores(3), x.detach(), target, alpha, normalizer, -100, 0.1)
         yield "entmax_loss_backward", overload, backward
-    yield "entmax_loss_alpha", "default", (x.detach(), target, alpha, normalizer, -100)
+        hidden, weight = (scores(rows, 4).requires_grad_() for rows in (3, 5))
+        rest = (torch.ones(3, dtype=widest()), -100, 0.1, 2, None, [True, True, False, False])
+        yield "linear_entmax_loss", overload, (hidden, weight, scores(5), target, alpha, *rest)
+    yield "entmax_loss_alpha", "default", (x.detach(), target, alpha, normalizer, -100, 0.1)
     yield "target_probabilities", "default", (target, 5, -100)
+
+
+def grouped_operator_calls(x: Tensor, mask: Tensor, grad_p: Tensor):
+    """The maps whose entries move in groups; the last one sees a row of five as a grid."""
+    surfaces = scores(3, 2, 2).requires_grad_(), scores(3, 2).requires_grad_()
+    yield "paraboloid", "default", (*surfaces, 8)
+    for name, layout in (("fusedmax", -1), ("oscarmax", -1), ("fusedmax2d", 5)):
+        strength = torch.full((3, 1), 0.1, dtype=widest())
+        for number in (0.1, strength):
+            overload = "tensor" if isinstance(number, Tensor) else "default"
+            yield name, overload, (x, number, mask, layout)
+            if name != "fusedmax2d":
+                yield name + "_value", overload, (x, number, mask, layout)
+        p, groups = getattr(torch.ops.fenchel, name)(x.detach(), 0.1, mask, layout)
+        yield name + "_backward", "default", (grad_p, p, groups, layout)
+        yield name + "_backward_strength", "default", (grad_p, p, groups, strength, layout)
 
 
 def test_every_operator_is_called_below():
@@ -249,5 +273,5 @@ def test_opcheck(number, implementation):
     operator = getattr(getattr(torch.ops.fenchel, name), overload)
     if implementation == "cpu" and name.startswith(("normmax", "budget")):
         pytest.skip("there is no Numba kernel for this operator")
-    with fenchel.implementation(implementation):
+    with running_on(implementation):
         torch.library.opcheck(operator, arguments)

@@ -1,23 +1,32 @@
 """Sparse, structured and continuous attention for PyTorch: everything is ∇Ω*."""
 
-from fenchel import compat, nn, plot
+from fenchel import compat, continuous, nn, plot
 from fenchel.bibliography import citation
+from fenchel.custom import Custom
 from fenchel.dispatch import explain, implementation
 from fenchel.errors import FenchelError
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
 from fenchel.losses.linear import linear_entmax_loss
 from fenchel.maps.budget import budget
 from fenchel.maps.entmax import entmax
+from fenchel.maps.fusedmax import fused_groups, fusedmax
+from fenchel.maps.fusedmax2d import fusedmax2d
 from fenchel.maps.normmax import normmax
+from fenchel.maps.oscarmax import oscarmax, oscarmax_composition
+from fenchel.maps.pnormmax import pnormmax
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
 from fenchel.mechanisms.functional import attention, attention_weights
-from fenchel.regularizers import Gini, Norm, Shannon, Tsallis
+from fenchel.regularizers import Fused, Gini, Norm, Oscar, PNorm, Shannon, Tsallis
 
 __all__ = [
+    "Custom",
     "FenchelError",
+    "Fused",
     "Gini",
     "Norm",
+    "Oscar",
+    "PNorm",
     "Shannon",
     "Tsallis",
     "attention",
@@ -25,15 +34,22 @@ __all__ = [
     "budget",
     "citation",
     "compat",
+    "continuous",
     "entmax",
     "entmax_loss",
     "explain",
     "fenchel_young_loss",
+    "fused_groups",
+    "fusedmax",
+    "fusedmax2d",
     "implementation",
     "linear_entmax_loss",
     "nn",
     "normmax",
+    "oscarmax",
+    "oscarmax_composition",
     "plot",
+    "pnormmax",
     "softmax",
     "sparsemax",
     "sparsemax_loss",

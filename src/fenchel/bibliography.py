@@ -10,6 +10,7 @@ ENTMAX = "peters2019sparse"
 ADAPTIVE = "correia2019adaptively"
 LOSSES = "blondel2020learning"
 BUDGET = "martins2017learning"
+CONTINUOUS = "martins2020sparse"
 
 ENTRIES = {
     SPARSEMAX: """@inproceedings{martins2016softmax,
@@ -49,6 +50,13 @@ ENTRIES = {
   volume  = {21},
   year    = {2020},
 }""",
+    CONTINUOUS: """@inproceedings{martins2020sparse,
+  title     = {Sparse and Continuous Attention Mechanisms},
+  author    = {Martins, Andr{\\'e} F. T. and Farinhas, Ant{\\'o}nio and Treviso, Marcos and
+               Niculae, Vlad and Aguiar, Pedro M. Q. and Figueiredo, M{\\'a}rio A. T.},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2020},
+}""",
 }
 
 USED_BY = {
@@ -67,6 +75,23 @@ USED_BY = {
     "Shannon": (LOSSES,),
     "fenchel_young_loss": (LOSSES,),
     "budget": (BUDGET,),
+    "fusedmax": (FRAMEWORK,),
+    "fusedmax2d": (FRAMEWORK,),
+    "oscarmax": (FRAMEWORK,),
+    "pnormmax": (FRAMEWORK,),
+    "Fused": (FRAMEWORK,),
+    "Oscar": (FRAMEWORK,),
+    "PNorm": (FRAMEWORK,),
+    "Custom": (FRAMEWORK,),
+    "ContinuousAttention1d": (CONTINUOUS,),
+    "ContinuousAttention2d": (CONTINUOUS,),
+    "TruncatedParabola": (CONTINUOUS,),
+    "TruncatedParaboloid": (CONTINUOUS,),
+    "BetaGaussian": (CONTINUOUS,),
+    "Triangular": (CONTINUOUS,),
+    "LocationScale": (CONTINUOUS,),
+    "GaussianBasis": (CONTINUOUS,),
+    "ridge_values": (CONTINUOUS,),
 }
 
 

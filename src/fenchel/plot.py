@@ -16,6 +16,9 @@ from torch.nn import functional
 
 import fenchel
 from fenchel.errors import rule
+from fenchel.plot_density import densities as densities
+from fenchel.plot_density import density_over_text as density_over_text
+from fenchel.plot_density import ellipse_over_image as ellipse_over_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,6 +7,7 @@ and Ω(q) + Ω*(x) − ⟨q, x⟩ is `loss`. A temperature γ multiplies Ω.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, final
 
 import torch
@@ -15,17 +16,42 @@ from torch import Tensor
 from fenchel.checks import check_number, check_parameter, check_scores
 from fenchel.kernels.reference.deformed import tsallis, tsallis_derivative
 from fenchel.kernels.reference.entmax_loss import counted
+from fenchel.kernels.reference.fusedmax import fusedmax_penalty
 from fenchel.kernels.reference.normmax import norm, norm_derivative
+from fenchel.kernels.reference.oscarmax import oscarmax_penalty
+from fenchel.kernels.reference.penalties import maxima_of_pairs, total_variation
+from fenchel.kernels.reference.pnormmax import half_squared_norm, half_squared_norm_derivative
 from fenchel.kernels.rows import at_least_float32
 from fenchel.losses.functional import fenchel_young_loss
 from fenchel.losses.operator import entmax_row_loss
 from fenchel.losses.target import probabilities
 from fenchel.maps.entmax import ENTMAX
+from fenchel.maps.fusedmax import FUSEDMAX
+from fenchel.maps.grouped import GroupedMapOperator
 from fenchel.maps.normmax import NORMMAX
+from fenchel.maps.oscarmax import OSCARMAX
+from fenchel.maps.pnormmax import PNORMMAX
 from fenchel.maps.value import ValueOperator
 
 ENTMAX_VALUE = ValueOperator(ENTMAX, tsallis, tsallis_derivative)
 NORMMAX_VALUE = ValueOperator(NORMMAX, norm, norm_derivative)
+PNORMMAX_VALUE = ValueOperator(PNORMMAX, half_squared_norm, half_squared_norm_derivative)
+
+
+def _penalised(map_operator: GroupedMapOperator, penalty: Callable[..., Tensor]) -> ValueOperator:
+    """Ω* of ½‖p‖² + λ penalty(p), the penalty taken from the groups."""
+
+    def omega(p: Tensor, groups: Tensor, value: Any, dim: int, keepdim: bool) -> Tensor:
+        return p.square().sum(dim, keepdim=keepdim) / 2 + value * penalty(p, groups, dim, keepdim)
+
+    def slope(p: Tensor, groups: Tensor, value: Any, dim: int, keepdim: bool) -> Tensor:
+        return penalty(p, groups, dim, keepdim)
+
+    return ValueOperator(map_operator, omega, slope)
+
+
+FUSEDMAX_VALUE = _penalised(FUSEDMAX, fusedmax_penalty)
+OSCARMAX_VALUE = _penalised(OSCARMAX, oscarmax_penalty)
 
 
 class Regularizer(ABC):
@@ -64,6 +90,10 @@ class Regularizer(ABC):
     @abstractmethod
     def _value(self, p: Tensor, dim: int) -> Tensor: ...
 
+    def _value_of_target(self, q: Tensor, scores: Tensor) -> Tensor:
+        """Ω(q) along the last dimension, where scores of −inf say which entries there are."""
+        return self._value(q, -1)
+
     @abstractmethod
     def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor: ...
 
@@ -73,7 +103,7 @@ class Regularizer(ABC):
     def _row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
         q = probabilities(target, scores, ignore_index)
         attained = torch.where(q > 0, q * scores, 0.0).sum(-1)
-        loss = self._value(q, -1) + self._max(scores, -1, None) - attained
+        loss = self._value_of_target(q, scores) + self._max(scores, -1, None) - attained
         loss = torch.where(scores.isneginf().all(-1), torch.inf, loss)
         return torch.where(counted(target, ignore_index), loss, 0.0)
 
@@ -180,3 +210,107 @@ class Norm(Regularizer):
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return NORMMAX(scores, self.alpha, dim, mask)
+
+
+@final
+class PNorm(Regularizer):
+    r"""Ω(p) = γ ½‖p‖_s², with the exponent s of `pnormmax`; its map is pnormmax.
+
+    >>> import torch, fenchel
+    >>> fenchel.PNorm(1.5).max(torch.tensor([1.0, 0.5, -1.0]))
+    tensor(0.5276)
+    """
+
+    def __init__(self, p: float | Tensor = 1.5, gamma: float = 1.0) -> None:
+        super().__init__(gamma)
+        if not isinstance(p, Tensor):
+            check_number(p, name="p", above=1)
+        self.p = p
+
+    def __repr__(self) -> str:
+        return f"PNorm(p={self.p}, gamma={self.gamma})"
+
+    def _value(self, p: Tensor, dim: int) -> Tensor:
+        return half_squared_norm(p, self.p, dim)
+
+    def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return PNORMMAX_VALUE(scores, self.p, dim, mask)
+
+    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return PNORMMAX(scores, self.p, dim, mask)
+
+
+class _Penalised(Regularizer):
+    """½‖p‖² and a penalty of some strength."""
+
+    _operator: GroupedMapOperator
+    _conjugate: ValueOperator
+
+    def __init__(self, strength: float | Tensor, gamma: float) -> None:
+        super().__init__(gamma)
+        if not isinstance(strength, Tensor):
+            check_number(strength, name="strength", above=self._operator.above)
+        self.strength = strength
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(strength={self.strength}, gamma={self.gamma})"
+
+    @abstractmethod
+    def _penalty(self, p: Tensor, present: Tensor) -> Tensor:
+        """The penalty along the last dimension, which stays with size 1."""
+
+    def _value(self, p: Tensor, dim: int) -> Tensor:
+        rows = p.movedim(dim, -1)
+        return self._value_among(rows, torch.ones_like(rows, dtype=torch.bool), dim)
+
+    def _value_of_target(self, q: Tensor, scores: Tensor) -> Tensor:
+        return self._value_among(q, ~scores.isneginf(), -1)
+
+    def _value_among(self, rows: Tensor, present: Tensor, dim: int) -> Tensor:
+        strength = self.strength
+        if isinstance(strength, Tensor) and strength.ndim > 0:
+            strength = strength.movedim(dim, -1)
+        penalty = strength * self._penalty(rows, present)
+        return (rows.square().sum(-1, keepdim=True) / 2 + penalty).squeeze(-1)
+
+    def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return self._conjugate(scores, self.strength, dim, mask)
+
+    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return self._operator(scores, self.strength, dim, mask)[0]
+
+
+@final
+class Fused(_Penalised):
+    r"""Ω(p) = γ (½‖p‖² + λ Σ |p_{i+1} − p_i|), with λ the strength; its map is fusedmax.
+
+    >>> import torch, fenchel
+    >>> fenchel.Fused(strength=0.1).max(torch.tensor([0.0, 0.9, 1.0, 0.7, 0.1]))
+    tensor(0.6408)
+    """
+
+    _operator, _conjugate = FUSEDMAX, FUSEDMAX_VALUE
+
+    def __init__(self, strength: float | Tensor = 0.1, gamma: float = 1.0) -> None:
+        super().__init__(strength, gamma)
+
+    def _penalty(self, p: Tensor, present: Tensor) -> Tensor:
+        return total_variation(p, present)
+
+
+@final
+class Oscar(_Penalised):
+    r"""Ω(p) = γ (½‖p‖² + λ Σ_{i<j} max(p_i, p_j)), with λ the strength; its map is oscarmax.
+
+    >>> import torch, fenchel
+    >>> fenchel.Oscar(strength=0.1).max(torch.tensor([0.0, 0.7, -0.1, 0.8, 0.2]))
+    tensor(0.1533)
+    """
+
+    _operator, _conjugate = OSCARMAX, OSCARMAX_VALUE
+
+    def __init__(self, strength: float | Tensor = 0.01, gamma: float = 1.0) -> None:
+        super().__init__(strength, gamma)
+
+    def _penalty(self, p: Tensor, present: Tensor) -> Tensor:
+        return maxima_of_pairs(p, present)

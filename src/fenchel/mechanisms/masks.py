@@ -51,7 +51,7 @@ def check_lengths(lengths: Tensor, batch: tuple[int, ...], keys: int, like: Tens
             got=tuple(lengths.shape),
         )
     check_device(lengths, like, "lengths")
-    if _readable(lengths) and not bool(((lengths >= 0) & (lengths <= keys)).all()):
+    if readable(lengths) and not bool(((lengths >= 0) & (lengths <= keys)).all()):
         raise rule(
             "lengths must not exceed the keys",
             expected=f"values from 0 to {keys}",
@@ -80,7 +80,7 @@ def _is_integer(tensor: Tensor) -> bool:
     return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
 
 
-def _readable(tensor: Tensor) -> bool:
+def readable(tensor: Tensor) -> bool:
     return (
         tensor.device.type == "cpu"
         and type(tensor) is Tensor

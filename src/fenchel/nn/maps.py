@@ -15,7 +15,7 @@ from fenchel.maps.sparsemax import sparsemax
 from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 
 
-class _Map(nn.Module, ABC):
+class Map(nn.Module, ABC):
     """A map along `dim`; the subclass says which."""
 
     def __init__(self, dim: int = -1) -> None:
@@ -32,8 +32,16 @@ class _Map(nn.Module, ABC):
         return f"dim={self.dim}"
 
 
+def hold(module: nn.Module, name: str, value: float | Tensor) -> None:
+    """Set `module.name`: a tensor that is not learned becomes a buffer, which moves with the module."""
+    if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+        module.register_buffer(name, value, persistent=False)
+    else:
+        setattr(module, name, value)
+
+
 @final
-class Softmax(_Map):
+class Softmax(Map):
     """`fenchel.softmax`: the dense map, with masks.
 
     >>> import torch
@@ -46,7 +54,7 @@ class Softmax(_Map):
 
 
 @final
-class Sparsemax(_Map):
+class Sparsemax(Map):
     """`fenchel.sparsemax`: the Euclidean projection onto the simplex.
 
     >>> import torch
@@ -59,7 +67,7 @@ class Sparsemax(_Map):
 
 
 @final
-class Entmax(_Map):
+class Entmax(Map):
     """`fenchel.entmax`, with α fixed or learned; `.alpha` gives the current value.
 
     Args:
@@ -96,7 +104,7 @@ class Entmax(_Map):
 
 
 @final
-class Normmax(_Map):
+class Normmax(Map):
     """`fenchel.normmax`: sparse, and flat on its support.
 
     >>> import torch
@@ -120,7 +128,7 @@ class Normmax(_Map):
 
 
 @final
-class Budget(_Map):
+class Budget(Map):
     """`fenchel.budget`: k units, at most one an entry.
 
     >>> import torch
@@ -132,10 +140,7 @@ class Budget(_Map):
 
     def __init__(self, k: float | Tensor = 2, dim: int = -1) -> None:
         super().__init__(dim)
-        if isinstance(k, Tensor) and not isinstance(k, nn.Parameter):
-            self.register_buffer("k", k, persistent=False)
-        else:
-            self.k = k
+        hold(self, "k", k)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return budget(scores, self.k, dim, mask=mask)

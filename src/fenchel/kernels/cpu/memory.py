@@ -75,6 +75,8 @@ def _typed_pointer(element):
 rows_at = _typed_pointer(None)
 floats_at = _typed_pointer(types.float64)
 integers_at = _typed_pointer(types.int64)
+indices_at = _typed_pointer(types.int32)
+bytes_at = _typed_pointer(types.int8)
 
 
 @device
@@ -129,6 +131,37 @@ def advance(typingctx, pointer, amount):
         return builder.gep(args[0], [args[1]], inbounds=True)
 
     return pointer(pointer, types.int64), codegen
+
+
+def _cast_pointer(element):
+    """An intrinsic that takes memory for memory of `element`s."""
+
+    @device
+    def cast(typingctx, pointer):
+        target = types.CPointer(element)
+
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(args[0], context.get_value_type(target))
+
+        return target(pointer), codegen
+
+    return cast
+
+
+as_floats = _cast_pointer(types.float64)
+as_indices = _cast_pointer(types.int32)
+as_integers = _cast_pointer(types.int64)
+as_bytes = _cast_pointer(types.int8)
+
+
+@device
+def as_type_of(typingctx, model, pointer):
+    """Take memory for memory of what `model` points to."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[1], context.get_value_type(model))
+
+    return model(model, pointer), codegen
 
 
 @device

@@ -1,0 +1,127 @@
+"""Gaussian radial basis functions, in which values are continuous functions of place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from fenchel.continuous.triangles import cholesky, log_diagonal, solve
+from fenchel.continuous.validation import check_definite, check_finite, check_positive, check_real
+from fenchel.errors import rule
+
+
+@final
+class GaussianBasis(nn.Module):
+    """ψ_j(t) = N(t; center_j, covariance_j), j = 1 … N; calling it evaluates all of them.
+
+    A module, so that it moves with the layer that holds it; its tensors are buffers, or parameters
+    where an `nn.Parameter` is given.
+
+    Args:
+        centers: (N,) for functions on the line, (N, D) for D dimensions.
+        scales: standard deviations (N,) on the line; covariance matrices (N, D, D) otherwise.
+
+    >>> import torch
+    >>> basis = GaussianBasis(torch.tensor([0.0, 0.5, 1.0]), torch.tensor([0.1, 0.1, 0.2]))
+    >>> basis(torch.tensor([0.0, 0.5]))
+    tensor([[3.9894e+00, 1.4867e-05, 7.4336e-06],
+            [1.4867e-05, 3.9894e+00, 8.7641e-02]])
+    """
+
+    centers: Tensor
+    scales: Tensor
+
+    def __init__(self, centers: Tensor, scales: Tensor) -> None:
+        super().__init__()
+        _check(centers, scales)
+        for name, value in (("centers", centers), ("scales", scales)):
+            if isinstance(value, nn.Parameter):
+                self.register_parameter(name, value)
+            else:
+                self.register_buffer(name, value)
+
+    @classmethod
+    def grid(
+        cls,
+        count: int | tuple[int, ...],
+        scales: float | Sequence[float],
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> GaussianBasis:
+        """Centers evenly spaced from `low` to `high`, with every one of the standard deviations.
+
+        `count` is the number of centers on the line, or one number a dimension: `(10, 10)` makes the
+        100 centers of a square. With several `scales` each has its own set of centers.
+
+        >>> len(GaussianBasis.grid(16, (0.1, 0.5))), len(GaussianBasis.grid((10, 10), 0.03))
+        (32, 100)
+        """
+        counts = (count,) if isinstance(count, int) else tuple(count)
+        widths = (scales,) if isinstance(scales, int | float) else tuple(scales)
+        if min(counts, default=0) < 1 or not widths:
+            expected, got = "at least one center and one scale", f"{count} and {scales}"
+            raise rule("a basis has functions", expected=expected, got=got)
+        axes = [torch.linspace(low, high, n, device=device, dtype=dtype) for n in counts]
+        if len(counts) == 1:
+            centers = axes[0].repeat(len(widths))
+            widths = torch.tensor(widths, device=device, dtype=dtype)
+            return cls(centers, widths.repeat_interleave(counts[0]))
+        places = torch.stack(torch.meshgrid(*axes, indexing="xy"), -1).reshape(-1, len(counts))
+        eye = torch.eye(len(counts), device=device, dtype=dtype)
+        covariances = torch.cat([(w * w * eye).expand(len(places), -1, -1) for w in widths])
+        return cls(places.repeat(len(widths), 1), covariances)
+
+    @property
+    def dims(self) -> int:
+        """The number of dimensions D."""
+        return 1 if self.centers.ndim == 1 else self.centers.shape[-1]
+
+    def __len__(self) -> int:
+        return self.centers.shape[0]
+
+    def forward(self, points: Tensor) -> Tensor:
+        """ψ at `points`, (…) on the line or (…, D), as (…, N)."""
+        check_real(points, "points")
+        if self.centers.ndim == 2 and points.shape[-1:] != self.centers.shape[-1:]:
+            expected, got = f"shape (…, {self.dims})", tuple(points.shape)
+            raise rule("points must have the basis's dimensions", expected=expected, got=got)
+        return self.at(points, self.centers, self.scales)
+
+    @staticmethod
+    def at(points: Tensor, centers: Tensor, scales: Tensor) -> Tensor:
+        """ψ at `points`, of these centers and scales."""
+        if centers.ndim == 1:
+            z = (points.unsqueeze(-1) - centers) / scales
+            return torch.exp(-0.5 * z * z) / (math.sqrt(2 * math.pi) * scales)
+        tril = cholesky(scales)
+        z = solve(tril, points.unsqueeze(-2) - centers)
+        size = log_diagonal(tril) + 0.5 * centers.shape[-1] * math.log(2 * math.pi)
+        return torch.exp(-0.5 * z.square().sum(-1) - size)
+
+    def extra_repr(self) -> str:
+        return f"functions={len(self)}, dims={self.dims}"
+
+
+def _check(centers: Tensor, scales: Tensor) -> None:
+    check_real(centers, "centers")
+    check_real(scales, "scales")
+    if centers.ndim not in (1, 2) or centers.numel() == 0:
+        expected, got = "shape (N,) or (N, D), N ≥ 1", tuple(centers.shape)
+        raise rule("centers are places", expected=expected, got=got)
+    wanted = (*centers.shape, *centers.shape[1:])
+    if tuple(scales.shape) != wanted:
+        kind = "standard deviation" if centers.ndim == 1 else "covariance matrix"
+        expected, got = f"shape {wanted}", tuple(scales.shape)
+        raise rule(f"scales have one {kind} a center", expected=expected, got=got)
+    check_finite(centers, "centers")
+    if centers.ndim == 1:
+        check_positive(scales, "scales")
+    else:
+        check_definite(scales, "scales")

@@ -1,0 +1,130 @@
+"""Densities from discrete attention: its moments, or a mixture with the same ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fenchel.continuous.mixture import Mixture
+from fenchel.continuous.triangles import cholesky, log_diagonal, solve
+from fenchel.errors import rule
+
+STEPS = 10
+
+
+def attention_moments(
+    weights: Tensor, positions: Tensor, floor: float | Tensor = 0.0, *, dims: int = 1
+) -> tuple[Tensor, Tensor]:
+    r"""μ = Σ p_ℓ t_ℓ and Σ = Σ p_ℓ (t_ℓ − μ)(t_ℓ − μ)ᵀ + floor · 1, of attention weights p.
+
+    The paper's way from discrete to continuous attention. Attention to a single piece has no
+    variance; `floor`, for instance the variance 1/(12 L²) of a piece of length 1/L, gives it one.
+
+    Args:
+        weights: p, (…, L), summing to one.
+        positions: (…, L) on the line, (…, L, D) for D = `dims` > 1, broadcast against the weights.
+        floor: what is added to every variance, one number or one an item.
+        dims: D.
+
+    Returns:
+        μ (…) and σ² (…), or μ (…, D) and Σ (…, D, D).
+
+    Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, §4.
+
+    >>> import torch
+    >>> attention_moments(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.0, 0.5, 1.0]))
+    (tensor(0.2500), tensor(0.0625))
+    """
+    loc, variance = _moments(weights, _coordinates(weights, positions, dims), floor)
+    return (loc.squeeze(-1), variance.squeeze((-2, -1))) if dims == 1 else (loc, variance)
+
+
+def fit_mixture(
+    weights: Tensor,
+    positions: Tensor,
+    modes: int,
+    floor: float | Tensor = 0.0,
+    *,
+    dims: int = 1,
+    steps: int = STEPS,
+) -> Mixture:
+    r"""A mixture of K Gaussians fitted to attention weights by expectation maximisation.
+
+    Maximises Σ_ℓ p_ℓ log Σ_k π_k N(t_ℓ; μ_k, Σ_k). It starts from K parts of equal mass along the
+    axis of largest variance, runs a fixed number of steps and is differentiable through them. One
+    mode is `attention_moments`. Arguments as there; `floor` must be positive for more than one mode.
+
+    >>> import torch
+    >>> weights, positions = torch.tensor([0.4, 0.1, 0.0, 0.5]), torch.tensor([0.0, 0.1, 0.5, 1.0])
+    >>> fit_mixture(weights, positions, modes=2, floor=1e-3).loc
+    tensor([0.0200, 1.0000])
+    """
+    if modes < 1:
+        raise rule("a mixture has modes", expected="at least 1", got=modes)
+    places = _coordinates(weights, positions, dims).expand(*weights.shape, dims)
+    if modes == 1:
+        loc, variance = _moments(weights, places, floor)
+        mixture = Mixture(
+            torch.ones_like(weights[..., :1]), loc.unsqueeze(-2), variance.unsqueeze(-3)
+        )
+    else:
+        mixture = _maximise(weights, places, _split(weights, places, modes), floor)
+        for _ in range(steps):
+            mixture = _maximise(weights, places, _responsibilities(places, mixture), floor)
+    if dims > 1:
+        return mixture
+    return Mixture(mixture.mixing, mixture.loc.squeeze(-1), mixture.variance.squeeze((-2, -1)))
+
+
+def _moments(weights: Tensor, places: Tensor, floor: float | Tensor) -> tuple[Tensor, Tensor]:
+    loc = (weights.unsqueeze(-1) * places).sum(-2)
+    off = places - loc.unsqueeze(-2)
+    variance = (weights.unsqueeze(-1) * off).mT @ off
+    floor = torch.as_tensor(floor, dtype=variance.dtype, device=variance.device)
+    eye = torch.eye(places.shape[-1], dtype=variance.dtype, device=variance.device)
+    return loc, variance + floor[..., None, None] * eye
+
+
+def _split(weights: Tensor, places: Tensor, modes: int) -> Tensor:
+    """(…, K, L): which share of each place lies in which part of equal mass along the long axis."""
+    _, variance = _moments(weights.detach(), places.detach(), 0.0)
+    along = places.detach()[..., 0]
+    if places.shape[-1] > 1:
+        along = (places.detach() @ torch.linalg.eigh(variance)[1][..., -1:]).squeeze(-1)
+    order = along.argsort(-1)
+    mass = weights.gather(-1, order)
+    above = mass.cumsum(-1)
+    parts = torch.arange(modes, dtype=weights.dtype, device=weights.device).unsqueeze(-1) / modes
+    low = torch.maximum((above - mass).unsqueeze(-2), parts)
+    high = torch.minimum(above.unsqueeze(-2), parts + 1 / modes)
+    tiny = torch.finfo(weights.dtype).tiny
+    share = (high - low).clamp(min=0) / mass.unsqueeze(-2).clamp(min=tiny)
+    back = order.argsort(-1).unsqueeze(-2).expand_as(share)
+    return share.gather(-1, back)
+
+
+def _maximise(weights: Tensor, places: Tensor, shares: Tensor, floor: float | Tensor) -> Mixture:
+    joint = weights.unsqueeze(-2) * shares
+    mixing = joint.sum(-1)
+    within = joint / mixing.unsqueeze(-1).clamp(min=torch.finfo(weights.dtype).tiny)
+    floor = torch.as_tensor(floor, dtype=weights.dtype, device=weights.device).unsqueeze(-1)
+    return Mixture(mixing, *_moments(within, places.unsqueeze(-3), floor))
+
+
+def _responsibilities(places: Tensor, mixture: Mixture) -> Tensor:
+    """(…, K, L), summing to one over the modes."""
+    tril = cholesky(mixture.variance).unsqueeze(-3)
+    z = solve(tril, places.unsqueeze(-3) - mixture.loc.unsqueeze(-2))
+    tiny = torch.finfo(places.dtype).tiny
+    log_mixing = mixture.mixing.clamp(min=tiny).log().unsqueeze(-1)
+    return torch.softmax(log_mixing - 0.5 * z.square().sum(-1) - log_diagonal(tril), -2)
+
+
+def _coordinates(weights: Tensor, positions: Tensor, dims: int) -> Tensor:
+    """Positions as (…, L, D)."""
+    places = positions.unsqueeze(-1) if dims == 1 else positions
+    if places.shape[-2:] != (weights.shape[-1], dims):
+        tail = f"{weights.shape[-1]}" if dims == 1 else f"{weights.shape[-1]}, {dims}"
+        expected, got = f"shape (…, {tail})", tuple(positions.shape)
+        raise rule("every weight has a position", expected=expected, got=got)
+    return places

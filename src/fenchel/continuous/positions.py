@@ -1,0 +1,59 @@
+"""Where the pieces of an input lie: places in the unit interval or the unit square."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fenchel.continuous.validation import check_real
+from fenchel.errors import rule
+
+
+def regular_positions(
+    *sizes: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """The middles of equal pieces: (L,) for one size, (rows · columns, 2) for two.
+
+    Pieces of an image are counted row by row; their places are (x, y), y pointing down.
+
+    >>> regular_positions(4)
+    tensor([0.1250, 0.3750, 0.6250, 0.8750])
+    >>> regular_positions(2, 2)
+    tensor([[0.2500, 0.2500],
+            [0.7500, 0.2500],
+            [0.2500, 0.7500],
+            [0.7500, 0.7500]])
+    """
+    if len(sizes) not in (1, 2) or min(sizes) < 1:
+        expected = "a length, or rows and columns, each at least 1"
+        raise rule("there must be pieces", expected=expected, got=sizes)
+    axes = [(torch.arange(n, device=device, dtype=dtype) + 0.5) / n for n in sizes]
+    if len(axes) == 1:
+        return axes[0]
+    y, x = torch.meshgrid(*axes, indexing="ij")
+    return torch.stack((x, y), -1).reshape(-1, 2)
+
+
+def positions_within(lengths: Tensor, longest: int, dtype: torch.dtype | None = None) -> Tensor:
+    """(…, longest): the middles of `lengths` equal pieces each, going on beyond one.
+
+    >>> positions_within(torch.tensor([2, 4]), 4)
+    tensor([[0.2500, 0.7500, 1.2500, 1.7500],
+            [0.1250, 0.3750, 0.6250, 0.8750]])
+    """
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    middles = torch.arange(longest, device=lengths.device, dtype=dtype) + 0.5
+    return middles / lengths.unsqueeze(-1).clamp(min=1)
+
+
+def box_positions(boxes: Tensor, size: tuple[float, float] = (1.0, 1.0)) -> Tensor:
+    """The centers (…, 2) of boxes (…, 4), x₁ y₁ x₂ y₂, in an image of `size` (width, height).
+
+    >>> box_positions(torch.tensor([[0.0, 0.0, 320.0, 240.0]]), size=(640, 480))
+    tensor([[0.2500, 0.2500]])
+    """
+    check_real(boxes, "boxes")
+    if boxes.shape[-1:] != (4,):
+        raise rule("a box has two corners", expected="shape (…, 4)", got=tuple(boxes.shape))
+    corners = boxes.reshape(*boxes.shape[:-1], 2, 2)
+    return corners.mean(-2) / torch.tensor(size, dtype=boxes.dtype, device=boxes.device)

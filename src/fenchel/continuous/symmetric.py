@@ -1,0 +1,111 @@
+"""What the densities on an interval share: a base density on [−1, 1], moved and stretched."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Size, Tensor
+from torch.distributions import Distribution, constraints
+from torch.distributions.utils import broadcast_all
+
+from fenchel.continuous.validation import check_finite, check_positive
+
+
+class Symmetric(Distribution):
+    """A density on [loc − half_width, loc + half_width]; the subclass gives it on [−1, 1]."""
+
+    # torch declares a property and reads a class attribute.
+    arg_constraints = {  # noqa: RUF012  # pyright: ignore[reportAssignmentType]
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    has_rsample = True
+
+    def __init__(
+        self, loc: float | Tensor, scale: float | Tensor, validate_args: bool | None = None
+    ) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        if validate_args is not False:
+            check_finite(self.loc, "loc")
+            check_positive(self.scale, "scale")
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    @abstractmethod
+    def half_width(self) -> Tensor:
+        """How far the support reaches to either side."""
+
+    @abstractmethod
+    def _base_log_density(self, u: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _base_cdf(self, u: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _base_icdf(self, q: Tensor) -> Tensor: ...
+
+    @property
+    @abstractmethod
+    def _base_variance(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def _base_entropy(self) -> float: ...
+
+    @abstractmethod
+    def _base_log_power_integral(self, exponent: float) -> float: ...
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        return constraints.interval(self.loc - self.half_width, self.loc + self.half_width)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return self._base_variance * self.half_width.square()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """log p, −inf off the support."""
+        u = (value - self.loc) / self.half_width
+        inside = u.abs() < 1
+        density = self._base_log_density(torch.where(inside, u, 0.0))
+        return torch.where(inside, density - self.half_width.log(), -torch.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return self._base_cdf(((value - self.loc) / self.half_width).clamp(-1, 1))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc + self.half_width * self._base_icdf(value)
+
+    def entropy(self) -> Tensor:
+        """Shannon's differential entropy −E[log p]."""
+        return self.half_width.log() + self._base_entropy
+
+    def log_power_integral(self, exponent: float) -> Tensor:
+        """log ∫ p^exponent, for `tsallis_negentropy`."""
+        return (1 - exponent) * self.half_width.log() + self._base_log_power_integral(exponent)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        shape = self._extended_shape(Size(sample_shape))
+        uniform = torch.rand(shape, dtype=self.loc.dtype, device=self.loc.device)
+        return self.icdf(uniform)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new: Any = self._get_checked_instance(type(self), _instance)
+        new.loc, new.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
+        self._share(new)
+        Distribution.__init__(new, Size(batch_shape), validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _share(self, other: Any) -> None:
+        """Give another instance what is not a parameter."""

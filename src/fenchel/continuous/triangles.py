@@ -1,0 +1,39 @@
+"""Cholesky factors of small matrices, elementwise for two dimensions, where batches are large."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def cholesky(matrix: Tensor) -> Tensor:
+    """The lower factor of the symmetric part of (…, D, D); NaN where there is none."""
+    if matrix.shape[-1] == 1:
+        return matrix.sqrt()
+    symmetric = 0.5 * (matrix + matrix.mT)
+    if matrix.shape[-1] != 2:
+        return torch.linalg.cholesky_ex(symmetric)[0]
+    first = symmetric[..., 0, 0].sqrt()
+    cross = symmetric[..., 0, 1] / first
+    second = torch.sqrt(symmetric[..., 1, 1] - cross * cross)
+    upper = torch.stack((first, torch.zeros_like(first)), -1)
+    return torch.stack((upper, torch.stack((cross, second), -1)), -2)
+
+
+def solve(tril: Tensor, vector: Tensor) -> Tensor:
+    """L⁻¹ v for L (…, D, D) and v (…, D), broadcast."""
+    if tril.shape[-1] == 1:
+        return vector / tril.squeeze(-1)
+    if tril.shape[-1] == 2:
+        first = vector[..., 0] / tril[..., 0, 0]
+        second = (vector[..., 1] - tril[..., 1, 0] * first) / tril[..., 1, 1]
+        return torch.stack((first, second), -1)
+    batch = torch.broadcast_shapes(tril.shape[:-2], vector.shape[:-1])
+    tril = tril.expand(*batch, *tril.shape[-2:])
+    column = vector.expand(*batch, vector.shape[-1]).unsqueeze(-1)
+    return torch.linalg.solve_triangular(tril, column, upper=False).squeeze(-1)
+
+
+def log_diagonal(tril: Tensor) -> Tensor:
+    """½ log det of the matrix that L is a factor of."""
+    return sum((tril[..., i, i].log() for i in range(1, tril.shape[-1])), tril[..., 0, 0].log())

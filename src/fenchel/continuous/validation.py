@@ -1,0 +1,88 @@
+"""Rules about locations and variances; an error names the batch item that breaks one.
+
+Shapes and dtypes are always looked at; values where that is free: on the CPU, outside of tracing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fenchel.errors import rule
+from fenchel.mechanisms.masks import readable
+
+
+def check_real(value: Any, name: str) -> None:
+    if not isinstance(value, Tensor) or not value.dtype.is_floating_point:
+        got = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise rule(f"{name} must be a real tensor", expected="a floating-point dtype", got=got)
+
+
+def check_same_shape(loc: Tensor, other: Tensor, name: str) -> None:
+    """`other` has one value for each location."""
+    if loc.shape != other.shape:
+        raise rule(
+            f"{name} must have one value a location",
+            expected=f"shape {tuple(loc.shape)}",
+            got=tuple(other.shape),
+        )
+
+
+def check_matrices(loc: Tensor, matrix: Tensor, name: str) -> None:
+    """`matrix` has a D × D matrix for each location of D coordinates."""
+    if loc.ndim == 0 or matrix.shape != (*loc.shape, loc.shape[-1]):
+        raise rule(
+            f"{name} must have one square matrix a location",
+            expected=f"shape {(*loc.shape, *loc.shape[-1:])} for locations {tuple(loc.shape)}",
+            got=tuple(matrix.shape),
+        )
+
+
+def check_finite(values: Tensor, name: str) -> None:
+    """Every number is finite."""
+    if readable(values):
+        _blame(values, values.isfinite(), f"{name} must be finite", "finite numbers")
+
+
+def check_positive(values: Tensor, name: str) -> None:
+    """Every number is positive and finite."""
+    if readable(values):
+        fine = (values > 0) & values.isfinite()
+        _blame(values, fine, f"{name} must be positive", "finite numbers above 0")
+
+
+def check_definite(matrix: Tensor, name: str) -> None:
+    """Every matrix is symmetric (up to rounding) and positive definite."""
+    if not readable(matrix):
+        return
+    size = matrix.abs().amax((-2, -1))
+    gap = (matrix - matrix.mT).abs().amax((-2, -1))
+    close = gap <= 100 * torch.finfo(matrix.dtype).eps * size
+    _blame(matrix, close, f"{name} must be symmetric", "a matrix equal to its transpose")
+    failed = torch.linalg.cholesky_ex(matrix.double())[1]
+    expected = "a matrix with positive eigenvalues"
+    _blame(matrix, failed == 0, f"{name} must be positive definite", expected)
+
+
+def check_items(fine: Tensor, statement: str, expected: str, got: str) -> None:
+    """Raise for the first batch item at which `fine` is false."""
+    if readable(fine) and not bool(fine.all()):
+        raise rule(statement, expected=expected, got=f"{got} {_first(fine)}".rstrip())
+
+
+def _blame(values: Tensor, fine: Tensor, statement: str, expected: str) -> None:
+    if not bool(fine.all()):
+        item = tuple(torch.nonzero(~fine)[0].tolist())
+        raise rule(
+            statement, expected=expected, got=f"{values[item].tolist()} {_first(fine)}".rstrip()
+        )
+
+
+def _first(fine: Tensor) -> str:
+    """ "at batch item 3", or "(3, 1)" where the batch has several dimensions."""
+    item = torch.nonzero(~fine)[0].tolist()
+    if not item:
+        return ""
+    return f"at batch item {item[0] if len(item) == 1 else tuple(item)}"

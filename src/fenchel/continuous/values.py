@@ -1,0 +1,223 @@
+"""Value functions: a sequence or an image of vectors as one continuous function."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+
+from fenchel.checks import check_number
+from fenchel.continuous.basis import GaussianBasis
+from fenchel.continuous.positions import positions_within, regular_positions
+from fenchel.continuous.precision import wide, wide_dtype
+from fenchel.continuous.validation import check_items, check_real
+from fenchel.errors import rule
+from fenchel.mechanisms.masks import check_broadcast, check_lengths, readable, within
+
+Positions = Tensor | tuple[int, ...] | None
+
+REMEMBERED = 256  # regressors a basis keeps, the least recently used is dropped
+
+_regressors: WeakKeyDictionary[GaussianBasis, OrderedDict[tuple, Tensor]] = WeakKeyDictionary()
+
+
+def ridge_values(
+    values: Tensor,
+    positions: Positions,
+    basis: GaussianBasis,
+    penalty: float = 0.1,
+    *,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    r"""argmin_B Σ_ℓ |Bᵀψ(t_ℓ) − h_ℓ|² + λ‖B‖²: the coefficients of a value function V(t) = Bᵀψ(t).
+
+    B = (FᵀF + λ1)⁻¹ Fᵀ H with F the basis at the positions, by a Cholesky factor in float64. For
+    regular positions the matrix before H depends on their number alone: it is computed once a
+    number and kept with the basis (unless the basis is being learned).
+
+    Args:
+        values: h, (…, L, D).
+        positions: where the values lie: (L,) or (…, L) on the line, (L, 2) or (…, L, 2) in the plane
+            (time stamps, centers of boxes); or the sizes of a regular grid, `(L,)` or
+            `(rows, columns)`; None is the regular grid on the line.
+        basis: N functions.
+        penalty: λ > 0.
+        lengths: integers (…), how many values of each sequence are valid; regular positions are then
+            those of the valid ones.
+        mask: boolean (…, L), True where a value is valid.
+
+    Returns:
+        (…, N, D), differentiable in the values, and in positions and basis too.
+
+    Cost: one product with H; without kept matrix O(L N² + N³) a sequence.
+
+    Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 16.
+
+    >>> import torch
+    >>> basis = GaussianBasis.grid(4, 0.2)
+    >>> values = torch.tensor([[0.0], [1.0], [0.0]])
+    >>> coefficients = ridge_values(values, None, basis, penalty=0.1)
+    >>> basis(torch.tensor([1 / 6, 0.5, 5 / 6])) @ coefficients
+    tensor([[0.0289],
+            [0.9439],
+            [0.0289]])
+    """
+    check_number(penalty, name="penalty", above=0)
+    _check(values, positions, basis, lengths, mask)
+    if not isinstance(positions, Tensor) and mask is None:
+        regressor = _regular(values, positions, basis, penalty, lengths)
+        if regressor is not None:
+            return regressor.to(values.dtype) @ _valid(values, lengths, mask)
+    places = _places(values, positions, lengths)
+    weights = _weights(values, lengths, mask)
+    regressor = _regressor(basis, wide(places), penalty, weights)
+    return regressor.to(values.dtype) @ _valid(values, lengths, mask)
+
+
+def _regular(
+    values: Tensor,
+    sizes: tuple[int, ...] | None,
+    basis: GaussianBasis,
+    penalty: float,
+    lengths: Tensor | None,
+) -> Tensor | None:
+    """The kept regressor (…, N, L), or None where none may be kept."""
+    learned = basis.centers.requires_grad or basis.scales.requires_grad
+    if learned or not _keepable(basis.centers) or not _keepable(basis.scales):
+        return None
+    length = values.shape[-2]
+    if lengths is None:
+        return _kept(basis, sizes or (length,), penalty)
+    if not readable(lengths):
+        return None
+    counts, which = torch.unique(lengths, return_inverse=True)
+    each = [_kept(basis, (int(count),), penalty) for count in counts]
+    padded = [torch.nn.functional.pad(one, (0, length - one.shape[-1])) for one in each]
+    return torch.stack(padded)[which]
+
+
+def _keepable(tensor: Tensor) -> bool:
+    """Whether this is a tensor of data, not one that a transform or a compiler traces."""
+    return (
+        not torch.compiler.is_compiling()
+        and not is_functorch_wrapped_tensor(tensor)
+        and type(tensor) in (Tensor, torch.nn.Parameter)
+    )
+
+
+def _kept(basis: GaussianBasis, sizes: tuple[int, ...], penalty: float) -> Tensor:
+    kept = _regressors.setdefault(basis, OrderedDict())
+    state = (basis.centers, basis.scales)
+    key = (sizes, penalty, *((t.data_ptr(), t._version, t.dtype, t.device) for t in state))
+    if key not in kept:
+        with torch.no_grad():
+            places = _grid(sizes, basis.centers.device)
+            kept[key] = _regressor(basis, places, penalty, None)
+        while len(kept) > REMEMBERED:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return kept[key]
+
+
+def _regressor(
+    basis: GaussianBasis, places: Tensor, penalty: float, weights: Tensor | None
+) -> Tensor:
+    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L)."""
+    design = basis.at(places, wide(basis.centers), wide(basis.scales))
+    if weights is not None:
+        design = design * weights.unsqueeze(-1)
+    gram = design.mT @ design
+    gram = gram + penalty * torch.eye(len(basis), dtype=gram.dtype, device=gram.device)
+    return torch.cholesky_solve(design.mT, torch.linalg.cholesky(gram))
+
+
+def _places(values: Tensor, positions: Positions, lengths: Tensor | None) -> Tensor:
+    if isinstance(positions, Tensor):
+        return positions
+    if lengths is None:
+        return _grid(positions or tuple(values.shape[-2:-1]), values.device)
+    return positions_within(lengths, values.shape[-2], wide_dtype(values.device))
+
+
+def _grid(sizes: tuple[int, ...], device: torch.device) -> Tensor:
+    return regular_positions(*sizes, device=device, dtype=wide_dtype(device))
+
+
+def _weights(values: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Tensor | None:
+    """1 for a valid value, 0 for another; None where all are valid."""
+    valid = mask
+    if lengths is not None:
+        inside = within(lengths, values.shape[-2])
+        valid = inside if valid is None else valid & inside
+    return None if valid is None else wide(valid)
+
+
+def _valid(values: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Tensor:
+    """The values, with zeros for those that are not valid, whatever they hold."""
+    weights = _weights(values, lengths, mask)
+    return values if weights is None else values.masked_fill(weights.unsqueeze(-1) == 0, 0.0)
+
+
+def _check(
+    values: Tensor,
+    positions: Positions,
+    basis: GaussianBasis,
+    lengths: Tensor | None,
+    mask: Tensor | None,
+) -> None:
+    check_real(values, "values")
+    if values.ndim < 2:
+        raise rule(
+            "values are vectors in a row", expected="shape (…, L, D)", got=tuple(values.shape)
+        )
+    *batch, length, _ = values.shape
+    if length == 0:
+        which = f"{tuple(values.shape)}, empty at every batch item"
+        raise rule("a sequence must not be empty", expected="L ≥ 1 values", got=which)
+    if isinstance(positions, Tensor):
+        _check_positions(positions, tuple(batch), length, basis)
+    else:
+        _check_sizes(positions or (length,), length, basis)
+    if lengths is not None:
+        check_lengths(lengths, tuple(batch), length, values)
+        _check_nonempty(lengths > 0)
+        if not isinstance(positions, Tensor) and basis.dims != 1:
+            expected, got = "a mask, for pieces of an image", "lengths"
+            raise rule("regular pieces of a line have lengths", expected=expected, got=got)
+    if mask is not None:
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+            got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+            raise rule("mask marks what is valid", expected="a boolean tensor", got=got)
+        check_broadcast(mask, (*batch, length), "mask")
+        _check_nonempty(mask.any(-1))
+
+
+def _check_nonempty(full: Tensor) -> None:
+    check_items(full, "a sequence must not be empty", "at least one valid value", "none")
+
+
+def _check_positions(
+    positions: Tensor, batch: tuple[int, ...], length: int, basis: GaussianBasis
+) -> None:
+    check_real(positions, "positions")
+    tail = (length,) if basis.centers.ndim == 1 else (length, basis.dims)
+    own = tuple(positions.shape)
+    if own != tail and own != batch + tail:
+        expected = f"shape {tail} or {batch + tail}"
+        raise rule("every value has a position where the basis is", expected=expected, got=own)
+
+
+def _check_sizes(sizes: tuple[int, ...], length: int, basis: GaussianBasis) -> None:
+    if len(sizes) != basis.dims or (len(sizes) == 2) != (basis.centers.ndim == 2):
+        expected = f"positions in {basis.dims} dimensions"
+        raise rule("values lie where the basis is", expected=expected, got=f"a grid of {sizes}")
+    pieces = 1
+    for size in sizes:
+        pieces *= size
+    if pieces != length:
+        expected, got = f"{pieces} values for a grid of {sizes}", length
+        raise rule("every piece has a value", expected=expected, got=got)

@@ -1,0 +1,99 @@
+"""pnormmax (the 2017 paper's sq-pnorm-max) by its definition, and its derivatives, for every s > 1.
+
+    argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖_s²
+
+On the support x − τ = N^{2−s} p^{s−1} with N = ‖p‖_s, so with c = 1/(s−1) and u = (x − τ)_+ the map is
+u^c/Σu^c, and τ solves
+
+    F(τ) = Σu^c · (Σu^{c+1})^{−(2−s)/s} = 1.
+
+F is homogeneous of degree one in u and falls with τ (by Cauchy–Schwarz its logarithm at a rate of at
+least 1/max u), so its root is bracketed by F = 0 at max x and F ≥ 1 at max x − 1.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference.deformed import support_log, support_power
+from fenchel.kernels.reference.entmax import subtract_max, widen
+from fenchel.kernels.reference.normmax import norm, norm_derivative
+from fenchel.kernels.reference.threshold import solve_decreasing
+
+
+def pnormmax(scores: Tensor, s: float | Tensor) -> Tensor:
+    """argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖_s² along the last dimension; −inf is left out."""
+    wide = widen(scores)
+    shifted, peak = subtract_max(wide)
+    tau = _solve(shifted, s)
+    weights = support_power((shifted - tau) / -tau, 1 / (s - 1))
+    p = weights / weights.sum(-1, keepdim=True)
+    return torch.where(peak == float("-inf"), 0.0, p).to(scores.dtype)
+
+
+def pnormmax_backward(grad: Tensor, p: Tensor, s: float | Tensor, dim: int = -1) -> Tensor:
+    """J g = K h, h = g − (1ᵀK g)/(1ᵀK1), K = [N^{s−2} diag(p^{2−s}) − (2−s) N^{−2} p pᵀ]/(s−1).
+
+    K is the inverse Hessian of ½‖p‖_s² on the support; J is symmetric.
+    """
+    inverse = _InverseHessian(p, s, dim)
+    level = inverse(grad).sum(dim, keepdim=True) / inverse(torch.ones_like(p)).sum(
+        dim, keepdim=True
+    )
+    alone = (p != 0).sum(dim, keepdim=True) == 0
+    return inverse(grad - torch.where(alone, 0.0, level))
+
+
+def pnormmax_derivative(p: Tensor, s: Tensor, dim: int = -1) -> Tensor:
+    """∂p/∂s = −J ∂(N^{2−s} p^{s−1})/∂s."""
+    size = norm(p, s, dim, keepdim=True)
+    slope = norm_derivative(p, s, dim, keepdim=True)
+    logs = support_log(p) - torch.log(size) + (2 - s) * slope / size
+    return -pnormmax_backward(support_power(p, s - 1) * size ** (2 - s) * logs, p, s, dim)
+
+
+def pnormmax_backward_p(grad: Tensor, p: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores and in the exponent, the latter one a row."""
+    by_exponent = (grad * pnormmax_derivative(p, s)).sum(-1)
+    return pnormmax_backward(grad, p, s).to(p.dtype), by_exponent.to(torch.float64)
+
+
+def half_squared_norm(p: Tensor, s: float | Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
+    """½‖p‖_s²"""
+    return norm(p, s, dim, keepdim).square() / 2
+
+
+def half_squared_norm_derivative(
+    p: Tensor, s: float | Tensor, dim: int = -1, keepdim: bool = False
+) -> Tensor:
+    return norm(p, s, dim, keepdim) * norm_derivative(p, s, dim, keepdim)
+
+
+class _InverseHessian:
+    def __init__(self, p: Tensor, s: float | Tensor, dim: int) -> None:
+        size = norm(p, s, dim, keepdim=True)
+        self.p, self.dim, self.scale = p, dim, 1 / (s - 1)
+        self.diagonal = size ** (s - 2) * support_power(p, 2 - s)
+        self.rest = (2 - s) / size.square()
+
+    def __call__(self, g: Tensor) -> Tensor:
+        along = (self.p * g).sum(self.dim, keepdim=True)
+        return self.scale * (self.diagonal * g - self.rest * self.p * along)
+
+
+def _solve(shifted: Tensor, s: float | Tensor) -> Tensor:
+    c, mix = 1 / (s - 1), (2 - s) / s
+
+    def evaluate(tau: Tensor) -> tuple[Tensor, Tensor]:
+        relative = (shifted - tau) / -tau
+        weights = support_power(relative, c)
+        total = weights.sum(-1, keepdim=True)
+        powers = torch.where(weights > 0, weights * relative, 0.0).sum(-1, keepdim=True)
+        slopes = support_power(relative, c - 1).sum(-1, keepdim=True)
+        value = -tau * total * powers**-mix
+        rate = c * (slopes / total - (2 - s) * total / powers) / -tau
+        return value - 1, -value * rate
+
+    lower = torch.full_like(shifted[..., :1], -1.0)
+    return solve_decreasing(evaluate, lower, torch.zeros_like(lower))

@@ -1,0 +1,213 @@
+"""Continuous attention as layers: intervals of a sequence, ellipses of an image."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable
+from typing import ClassVar, Self, final
+
+from torch import Tensor, nn
+
+from fenchel.continuous.basis import GaussianBasis
+from fenchel.continuous.mixture import Mixture
+from fenchel.continuous.values import Positions, ridge_values
+from fenchel.errors import rule
+from fenchel.nn.density_parameters import MomentParameters, PooledParameters, Seen
+
+PENALTY = 0.1
+
+
+class _ContinuousAttention(nn.Module, ABC):
+    """Values become a function, a query a density; the context is the function's expectation.
+
+    The subclass says in how many dimensions. `parameters_of` is the way from the query to the
+    density: `PooledParameters` or `MomentParameters`.
+    """
+
+    dims: ClassVar[int]
+
+    def __init__(
+        self,
+        basis: GaussianBasis,
+        parameters_of: PooledParameters | MomentParameters,
+        *,
+        alpha: float = 2.0,
+        penalty: float = PENALTY,
+        add_discrete: bool = False,
+    ) -> None:
+        super().__init__()
+        if basis.dims != self.dims:
+            expected, got = f"a basis in {self.dims} dimensions", basis.dims
+            raise rule("the basis must be where the attention is", expected=expected, got=got)
+        self.basis, self.parameters_of = basis, parameters_of
+        self.alpha, self.penalty, self.add_discrete = alpha, penalty, add_discrete
+
+    @classmethod
+    def pooled(
+        cls,
+        query_size: int,
+        basis: GaussianBasis,
+        *,
+        heads: int = 1,
+        modes: int = 1,
+        alpha: float = 2.0,
+        penalty: float = PENALTY,
+    ) -> Self:
+        """Parameters from a pooled representation v: μ = sigmoid(Wv + b), σ² = softplus(W′v + b′)."""
+        source = PooledParameters(query_size, cls.dims, heads, modes)
+        return cls(basis, source, alpha=alpha, penalty=penalty)
+
+    @classmethod
+    def moments(
+        cls,
+        attention: nn.Module | Iterable[nn.Module],
+        basis: GaussianBasis,
+        *,
+        modes: int = 1,
+        alpha: float = 2.0,
+        penalty: float = PENALTY,
+    ) -> Self:
+        """Parameters from the moments of a discrete attention, or one a head; none are new."""
+        source = MomentParameters(attention, cls.dims, modes)
+        return cls(basis, source, alpha=alpha, penalty=penalty)
+
+    @classmethod
+    def combined(
+        cls,
+        attention: nn.Module | Iterable[nn.Module],
+        basis: GaussianBasis,
+        *,
+        modes: int = 1,
+        alpha: float = 2.0,
+        penalty: float = PENALTY,
+    ) -> Self:
+        """As `moments`, and the context of the discrete attention is added to the continuous one."""
+        source = MomentParameters(attention, cls.dims, modes)
+        return cls(basis, source, alpha=alpha, penalty=penalty, add_discrete=True)
+
+    def fit(
+        self,
+        values: Tensor,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        positions: Positions = None,
+    ) -> Tensor:
+        """The coefficients (B, N, E) of the value function; a decoder computes them once."""
+        return ridge_values(values, positions, self.basis, self.penalty, lengths=lengths, mask=mask)
+
+    def forward(
+        self,
+        query: Tensor,
+        values: Tensor,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,
+        positions: Positions = None,
+        *,
+        keys: Tensor | None = None,
+        coefficients: Tensor | None = None,
+    ) -> tuple[Tensor, Mixture]:
+        """Context and density.
+
+        Args:
+            query: (B, query_size), or (B, T, query_size) for T steps: the pooled representation, or
+                the query of the discrete attention.
+            values: (B, L, E), E a multiple of the number of heads.
+            lengths: integers (B,), the number of valid values.
+            mask: boolean (B, L), True where a value may be attended.
+            positions: where the values lie, as for `fenchel.continuous.ridge_values`.
+            keys: what the discrete attention compares the query with; the values unless given.
+            coefficients: `fit(values, …)`, if it was computed before. With parameters from a pooled
+                representation the cost is then independent of L.
+
+        Returns:
+            the context (B, E) or (B, T, E), and the density: a `Mixture` of shape (B, heads, modes) or
+            (B, T, heads, modes).
+        """
+        self._check_inputs(query, values)
+        steps = query if query.ndim == 3 else query.unsqueeze(1)
+        seen = Seen(values if keys is None else keys, lengths, mask, positions)
+        mixture, weights = self.parameters_of(steps, seen)
+        expectation = mixture.expectation(self.basis, self.alpha)
+        if coefficients is None:
+            coefficients = self.fit(values, lengths, mask, positions)
+        context = self._attend(expectation, coefficients)
+        if self.add_discrete and weights is not None:
+            context = context + self._attend(weights, values)
+        if query.ndim == 3:
+            return context, mixture
+        return context.squeeze(1), Mixture(*(part.squeeze(1) for part in mixture))
+
+    def extra_repr(self) -> str:
+        added = ", add_discrete=True" if self.add_discrete else ""
+        return f"alpha={self.alpha}, penalty={self.penalty}{added}"
+
+    @staticmethod
+    def _attend(weights: Tensor, rows: Tensor) -> Tensor:
+        """(B, T, H, M) weights of the rows (B, M, E), each head its own part of E: (B, T, E)."""
+        heads = weights.shape[2]
+        parts = rows.unflatten(-1, (heads, -1)).transpose(1, 2)
+        mixed = weights.transpose(1, 2).to(parts.dtype) @ parts
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _check_inputs(self, query: Tensor, values: Tensor) -> None:
+        if query.ndim not in (2, 3):
+            expected, got = "shape (B, size) or (B, T, size)", tuple(query.shape)
+            raise rule("query holds vectors", expected=expected, got=got)
+        if values.ndim != 3 or len(values) != len(query):
+            expected, got = f"shape ({len(query)}, L, E)", tuple(values.shape)
+            raise rule("values belong to the query", expected=expected, got=got)
+        if values.shape[-1] % self.parameters_of.heads:
+            expected = f"a multiple of {self.parameters_of.heads} heads"
+            raise rule("heads share the values", expected=expected, got=values.shape[-1])
+
+
+@final
+class ContinuousAttention1d(_ContinuousAttention):
+    r"""Attention to intervals: c = E_p[V(t)], V a ridge regression of the values on a basis.
+
+    The density p on the line is argmax E_p[−(t−μ)²/2σ²] − Ω_α(p), a Gaussian at α = 1 and a truncated
+    parabola, zero outside an interval, at α = 2; the sequence is stretched over [0, 1]. With several
+    heads each has a density of its own and a part of the values; with several modes each density is
+    a mixture. Three ways to make one:
+
+    * `pooled(query_size, basis)`: μ and σ² are computed from the query, here a pooled representation;
+    * `moments(attention, basis)`: μ and σ² are those of a discrete attention such as
+      `AdditiveAttention`; one mode more than one is fitted by expectation maximisation;
+    * `combined(attention, basis)`: the same, and the two contexts are added. No new parameters.
+
+    Nothing is kept between calls but the regressions of a fixed basis, which depend on lengths only.
+
+    Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, §3 and §4.
+
+    >>> import torch
+    >>> from fenchel.continuous import GaussianBasis
+    >>> from fenchel.nn import AdditiveAttention
+    >>> basis = GaussianBasis.grid(16, (0.1, 0.5))
+    >>> layer = ContinuousAttention1d.combined(AdditiveAttention(8, 6, 10), basis)
+    >>> context, density = layer(torch.randn(2, 8), torch.randn(2, 50, 6), torch.tensor([50, 31]))
+    >>> context.shape, density.loc.shape
+    (torch.Size([2, 6]), torch.Size([2, 1, 1]))
+    """
+
+    dims = 1
+
+
+@final
+class ContinuousAttention2d(_ContinuousAttention):
+    r"""Attention to ellipses: c = E_p[V(t)] over an image stretched over the unit square.
+
+    As `ContinuousAttention1d`, with μ in the plane and Σ a matrix: a Gaussian at α = 1, at α = 2 a
+    truncated paraboloid, zero outside an ellipse. Positions are given with every call: `(14, 14)` for
+    a grid of regions counted row by row, or the centers of bounding boxes, (B, L, 2).
+
+    Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, §4.
+
+    >>> import torch
+    >>> from fenchel.continuous import GaussianBasis
+    >>> layer = ContinuousAttention2d.pooled(8, GaussianBasis.grid((10, 10), 0.03), heads=2, modes=3)
+    >>> context, density = layer(torch.randn(2, 8), torch.randn(2, 196, 6), positions=(14, 14))
+    >>> context.shape, density.loc.shape, density.variance.shape
+    (torch.Size([2, 6]), torch.Size([2, 2, 3, 2]), torch.Size([2, 2, 3, 2, 2]))
+    """
+
+    dims = 2

@@ -1,0 +1,139 @@
+"""From a query to the parameters of a density: computed from it, or moments of its attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+
+from fenchel.continuous.mixture import Mixture
+from fenchel.continuous.moments import fit_mixture
+from fenchel.continuous.positions import positions_within, regular_positions
+from fenchel.continuous.precision import without_autocast
+from fenchel.continuous.values import Positions
+from fenchel.errors import rule
+from fenchel.kernels.rows import at_least_float32
+
+NARROWEST = 1e-6  # what is added to the variances of pooled parameters
+
+
+class Seen(NamedTuple):
+    """What is attended to: (B, L, E), how much of it is valid, and where it lies."""
+
+    keys: Tensor
+    lengths: Tensor | None
+    mask: Tensor | None
+    positions: Positions
+
+
+@final
+class PooledParameters(nn.Module):
+    """μ = sigmoid(…) and σ² = softplus(…) of affine functions of the query, or Σ = LLᵀ.
+
+    L has positive numbers softplus(…) on its diagonal, so that Σ is positive definite. Several modes
+    are mixed by the softmax of further affine functions.
+    """
+
+    def __init__(self, query_size: int, dims: int, heads: int = 1, modes: int = 1) -> None:
+        super().__init__()
+        _check_counts(heads, modes)
+        self.dims, self.heads, self.modes = dims, heads, modes
+        self.location = nn.Linear(query_size, heads * modes * dims)
+        self.spread = nn.Linear(query_size, heads * modes * dims * (dims + 1) // 2)
+        self.mixing = nn.Linear(query_size, heads * modes) if modes > 1 else None
+
+    def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, None]:
+        shape = (*query.shape[:2], self.heads, self.modes)
+        loc = torch.sigmoid(at_least_float32(self.location(query))).reshape(*shape, self.dims)
+        spread = at_least_float32(self.spread(query)).reshape(*shape, -1)
+        if self.mixing is None:
+            mixing = torch.ones_like(loc[..., 0])
+        else:
+            mixing = torch.softmax(self.mixing(query).reshape(shape), -1)
+        if self.dims == 1:
+            variance = nn.functional.softplus(spread.squeeze(-1)) + NARROWEST
+            return Mixture(mixing, loc.squeeze(-1), variance), None
+        return Mixture(mixing, loc, self._covariance(spread)), None
+
+    @staticmethod
+    def _covariance(spread: Tensor) -> Tensor:
+        first, second, cross = spread.unbind(-1)
+        first, second = nn.functional.softplus(first), nn.functional.softplus(second)
+        corner = first * cross
+        rows = ((first * first + NARROWEST, corner), (corner, cross**2 + second**2 + NARROWEST))
+        return torch.stack([torch.stack(row, -1) for row in rows], -2)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, modes={self.modes}"
+
+
+@final
+class MomentParameters(nn.Module):
+    """The moments of discrete attention, one attention a head; it has no parameters of its own.
+
+    An attention is any module `(query, keys, lengths=…, mask=…)` that returns a context and weights
+    (B, T, L), such as `AdditiveAttention`. To the moments the variance of a single piece is added,
+    1/(12 L²) on the line and 1/(12 L) in the plane, so that attention to one piece has a width.
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module | Iterable[nn.Module],
+        dims: int,
+        modes: int = 1,
+    ) -> None:
+        super().__init__()
+        self.attentions = nn.ModuleList(
+            attention if isinstance(attention, Iterable) else [attention]
+        )
+        self.dims, self.heads, self.modes = dims, len(self.attentions), modes
+        _check_counts(self.heads, modes)
+
+    def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, Tensor]:
+        """The density, and the weights (B, T, H, L) it comes from."""
+        each = [
+            attend(query, seen.keys, lengths=seen.lengths, mask=_over_steps(seen.mask))[1]
+            for attend in self.attentions
+        ]
+        weights = at_least_float32(torch.stack(each, 2))
+        places = self._places(seen, weights)
+        floor = _count(seen, weights) ** (-2 / self.dims) / 12
+        with without_autocast(weights.device):
+            mixture = fit_mixture(weights, places, self.modes, floor, dims=self.dims)
+        return mixture, weights
+
+    def _places(self, seen: Seen, weights: Tensor) -> Tensor:
+        """Positions that broadcast against weights (B, T, H, L)."""
+        length, kind = weights.shape[-1], {"dtype": weights.dtype, "device": weights.device}
+        if isinstance(seen.positions, Tensor):
+            shared = (
+                seen.positions.ndim == self.dims if self.dims == 1 else seen.positions.ndim == 2
+            )
+            places = seen.positions.to(weights.dtype)
+            return places if shared else places[:, None, None]
+        if seen.lengths is not None and self.dims == 1:
+            return positions_within(seen.lengths, length, weights.dtype)[:, None, None]
+        return regular_positions(*(seen.positions or (length,)), **kind)
+
+
+def _over_steps(mask: Tensor | None) -> Tensor | None:
+    """(B, L) as a mask of weights (B, T, L)."""
+    return None if mask is None else mask.unsqueeze(1)
+
+
+def _count(seen: Seen, weights: Tensor) -> Tensor:
+    """The number of valid pieces, broadcastable to (B, T, H)."""
+    total = torch.full((1, 1, 1), weights.shape[-1], dtype=weights.dtype, device=weights.device)
+    if seen.lengths is not None:
+        total = seen.lengths[:, None, None].to(weights.dtype)
+    if seen.mask is not None:
+        total = torch.minimum(total, seen.mask.sum(-1)[..., None, None].to(weights.dtype))
+    return total.clamp(min=1)
+
+
+def _check_counts(heads: int, modes: int) -> None:
+    if heads < 1 or modes < 1:
+        expected, got = "at least one of each", f"{heads} heads, {modes} modes"
+        raise rule("attention has heads and modes", expected=expected, got=got)

@@ -1,0 +1,102 @@
+"""The structured maps as modules. A setting may be a number, a tensor (a buffer), or a Parameter."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor, nn
+
+from fenchel.maps.fusedmax import fusedmax
+from fenchel.maps.fusedmax2d import fusedmax2d
+from fenchel.maps.oscarmax import oscarmax
+from fenchel.maps.pnormmax import pnormmax
+from fenchel.nn.maps import Map, hold
+
+
+@final
+class Fusedmax(Map):
+    """`fenchel.fusedmax`: equal weights on contiguous segments.
+
+    >>> import torch
+    >>> Fusedmax(strength=0.1)(torch.tensor([0.0, 0.9, 1.0, 0.7, 0.1]))
+    tensor([0.0000, 0.3833, 0.3833, 0.2333, 0.0000])
+    """
+
+    strength: float | Tensor
+
+    def __init__(self, strength: float | Tensor = 0.1, dim: int = -1) -> None:
+        super().__init__(dim)
+        hold(self, "strength", strength)
+
+    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return fusedmax(scores, self.strength, dim, mask=mask)
+
+    def extra_repr(self) -> str:
+        return f"strength={self.strength}, dim={self.dim}"
+
+
+@final
+class Oscarmax(Map):
+    """`fenchel.oscarmax`: clusters of equal weights, wherever they are.
+
+    >>> import torch
+    >>> Oscarmax(strength=0.1)(torch.tensor([0.0, 0.7, -0.1, 0.8, 0.2]))
+    tensor([0.0000, 0.4667, 0.0000, 0.4667, 0.0667])
+    """
+
+    strength: float | Tensor
+
+    def __init__(self, strength: float | Tensor = 0.01, dim: int = -1) -> None:
+        super().__init__(dim)
+        hold(self, "strength", strength)
+
+    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return oscarmax(scores, self.strength, dim, mask=mask)
+
+    def extra_repr(self) -> str:
+        return f"strength={self.strength}, dim={self.dim}"
+
+
+@final
+class Pnormmax(Map):
+    """`fenchel.pnormmax`: sparse, with softer edges than sparsemax.
+
+    >>> import torch
+    >>> Pnormmax(p=1.5)(torch.tensor([1.0, 0.5, -1.0]))
+    tensor([0.8474, 0.1526, 0.0000])
+    """
+
+    p: float | Tensor
+
+    def __init__(self, p: float | Tensor = 1.5, dim: int = -1) -> None:
+        super().__init__(dim)
+        hold(self, "p", p)
+
+    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+        return pnormmax(scores, self.p, dim, mask=mask)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, dim={self.dim}"
+
+
+@final
+class Fusedmax2d(nn.Module):
+    """`fenchel.fusedmax2d`: equal weights on connected regions of the last two dimensions.
+
+    >>> import torch
+    >>> Fusedmax2d()(torch.tensor([[1.0, 0.9, 0.0], [0.8, 0.9, 0.0]]))
+    tensor([[0.2500, 0.2500, 0.0000],
+            [0.2500, 0.2500, 0.0000]])
+    """
+
+    strength: float | Tensor
+
+    def __init__(self, strength: float | Tensor = 0.1) -> None:
+        super().__init__()
+        hold(self, "strength", strength)
+
+    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
+        return fusedmax2d(scores, self.strength, mask=mask)
+
+    def extra_repr(self) -> str:
+        return f"strength={self.strength}"

@@ -1,0 +1,208 @@
+"""Pictures of continuous attention: densities over a text, ellipses over an image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, Laplace, MixtureSameFamily, MultivariateNormal, Normal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fenchel.continuous import Mixture
+
+POINTS = 801
+RINGS = (0.25, 0.5, 0.75)  # of the density's height at its mode
+
+
+def density_over_text(
+    words: Sequence[str],
+    density: Distribution | Mixture,
+    *,
+    alpha: float = 2.0,
+    ax: Axes | None = None,
+) -> Axes:
+    """The density of an attention to a text, above its words; unattended words are grey.
+
+    Args:
+        words: the pieces of the text, spread evenly over [0, 1].
+        density: a density on the line, or one head of the `Mixture` that a layer returns,
+            `mixture.at(item, head)`.
+        alpha: which density a `Mixture` has.
+        ax: where to draw; a new figure unless given.
+    """
+    from fenchel import plot
+
+    if ax is None:
+        ax = plot.new_figure(max(4.0, 0.55 * len(words)), 2.6).subplots()
+    density = _distribution(density, alpha)
+    t = torch.linspace(0, 1, POINTS, dtype=torch.float64)
+    height = _density(density, t)
+    colour = plot.alpha_colour(alpha)
+    ax.fill_between(t.numpy(), height.numpy(), color=colour, alpha=0.25, linewidth=0)
+    ax.plot(t.numpy(), height.numpy(), color=colour, linewidth=2)
+    middles = (torch.arange(len(words), dtype=torch.float64) + 0.5) / len(words)
+    plot.style_axes(ax)
+    ax.set_xticks(middles.numpy(), list(words), rotation=45 if len(words) > 12 else 0)
+    for label, seen in zip(ax.get_xticklabels(), _touched(t, height, len(words)), strict=True):
+        label.set_color(plot.INK if seen else plot.FAINT)
+        label.set_fontweight("bold" if seen else "normal")
+    ax.set(xlim=(0, 1), ylim=(0, 1.08 * float(height.max()) + 1e-12), yticks=())
+    ax.grid(False)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def ellipse_over_image(
+    image: Any, density: Distribution | Mixture, *, alpha: float = 2.0, ax: Axes | None = None
+) -> Axes:
+    """An image and the ellipses of an attention to it: heights of ¼, ½, ¾, and the support's edge.
+
+    Args:
+        image: (rows, columns) or (rows, columns, 3), anything that matplotlib shows.
+        density: a density in the plane, coordinates (x, y) from 0 to 1 with y pointing down, or one
+            head of the `Mixture` that a layer returns, `mixture.at(item, head)`.
+        alpha: which density a `Mixture` has.
+        ax: where to draw; a new figure unless given.
+    """
+    from fenchel import plot
+
+    ax = plot.new_figure(4.0, 4.0).subplots() if ax is None else ax
+    density = _distribution(density, alpha)
+    shown = image.detach().cpu().numpy() if isinstance(image, Tensor) else image
+    rows, columns = shown.shape[:2]
+    ax.imshow(shown, extent=(0, 1, 1, 0), cmap="gray", aspect=rows / columns)
+    for mode, weight in _modes(density):
+        for share, radius in _radii(mode):
+            edge = _ellipse(mode, radius)
+            style: Any = {"color": plot.alpha_colour(alpha), "alpha": 0.35 + 0.65 * weight}
+            ax.plot(edge[0], edge[1], linewidth=2.4 if share == 0 else 1.2, **style)
+        x, y = mode.mean.tolist()
+        ax.plot([x], [y], "+", color=plot.alpha_colour(alpha), markersize=8)
+    ax.set(xlim=(0, 1), ylim=(1, 0), xticks=(), yticks=())
+    return ax
+
+
+def densities(*, figure: Figure | None = None) -> Figure:
+    """Figure 1 of the paper: Ω_α-regularized densities for α = 1 and α = 2, in one and two dimensions."""
+    from fenchel import continuous, plot
+
+    figure = plot.new_figure(11.0, 4.2) if figure is None else figure
+    grid = figure.add_gridspec(2, 3, width_ratios=(1.1, 1, 1))
+    zero, one = torch.tensor(0.0, dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
+    pairs = (
+        (
+            "Gaussian",
+            Normal(zero, one),
+            "truncated parabola",
+            continuous.TruncatedParabola(zero, one),
+        ),
+        ("Laplace", Laplace(zero, one), "triangular", continuous.Triangular(zero, one)),
+    )
+    t = torch.linspace(-3, 3, POINTS, dtype=torch.float64)
+    for row, (dense_name, dense, sparse_name, sparse) in enumerate(pairs):
+        ax = figure.add_subplot(grid[row, 0])
+        for name, density, alpha in ((dense_name, dense, 1.0), (sparse_name, sparse, 2.0)):
+            label = f"{name} (α = {alpha:g})"
+            height, colour = _density(density, t).numpy(), plot.alpha_colour(alpha)
+            ax.plot(t.numpy(), height, color=colour, linewidth=2, label=label)
+        plot.style_axes(ax)
+        ax.set(xlim=(-3, 3), ylim=(0, 1.45 if row else 0.95))
+        ax.legend(
+            loc="upper right", frameon=False, labelcolor="linecolor", handlelength=1, fontsize=8
+        )
+    origin, eye = torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64)
+    planes = (
+        (r"$\mathcal{N}(t;\,0,\,I)$", MultivariateNormal(origin, eye)),
+        (r"$\mathrm{TP}(t;\,0,\,I)$", continuous.TruncatedParaboloid(origin, eye)),
+    )
+    for column, (title, density) in enumerate(planes, start=1):
+        _surface(figure.add_subplot(grid[:, column], projection="3d"), density, title)
+    return figure
+
+
+def _surface(axes: Any, density: Distribution, title: str) -> None:
+    from matplotlib import colormaps
+
+    from fenchel import plot
+
+    t = torch.linspace(-2.5, 2.5, 101, dtype=torch.float64)
+    x, y = torch.meshgrid(t, t, indexing="xy")
+    height = _density(density, torch.stack((x, y), -1))
+    corners = torch.stack((height[:-1, :-1], height[1:, :-1], height[:-1, 1:], height[1:, 1:]))
+    faces = colormaps["viridis"](0.1 + 0.85 * (corners.mean(0) / height.max()).numpy())
+    faces[(corners == 0).all(0).numpy()] = (0.87, 0.87, 0.87, 1.0)
+    axes.plot_surface(
+        x.numpy(), y.numpy(), height.numpy(), facecolors=faces, rstride=1, cstride=1,
+        linewidth=0, antialiased=False, shade=False,
+    )  # fmt: skip
+    axes.set_title(title, color=plot.INK, fontsize=12, pad=0)
+    axes.set(zlim=(0, 0.6), xticks=(-2, 0, 2), yticks=(-2, 0, 2), zticks=(0, 0.2, 0.4, 0.6))
+    axes.tick_params(labelsize=8, labelcolor=plot.FAINT, pad=-2)
+    axes.view_init(elev=28, azim=-60)
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.pane.set_visible(False)
+        axis._axinfo["grid"]["color"] = plot.GRID
+    axes.set_box_aspect(None, zoom=0.95)
+
+
+def _distribution(density: Distribution | Mixture, alpha: float) -> Distribution:
+    if isinstance(density, Distribution):
+        return density
+    return type(density)(*(part.detach() for part in density)).distribution(alpha)
+
+
+@torch.no_grad()
+def _density(density: Distribution, points: Tensor) -> Tensor:
+    points = points.to(density.mean.dtype)
+    if density.event_shape == (1,):  # a density on the line, written in one dimension
+        points = points.unsqueeze(-1)
+    return torch.exp(density.log_prob(points)).double()
+
+
+def _touched(t: Tensor, height: Tensor, words: int) -> list[bool]:
+    """Which words the density puts a visible mass on."""
+    place = (t * words).long().clamp(max=words - 1)
+    mass = torch.zeros(words, dtype=height.dtype).index_add_(0, place, height / len(t))
+    return (mass > 1e-3).tolist()
+
+
+def _modes(density: Distribution) -> list[tuple[Any, float]]:
+    """The densities of a mixture and their weights relative to the heaviest."""
+    if not isinstance(density, MixtureSameFamily):
+        return [(density, 1.0)]
+    weights: Tensor = density.mixture_distribution.probs  # pyright: ignore[reportAssignmentType]
+    parts: Any = density.component_distribution
+    pairs = zip(parts.loc, parts.covariance_matrix, weights / weights.max(), strict=True)
+    alpha = getattr(parts, "alpha", None)
+    return [
+        (
+            MultivariateNormal(loc, matrix)
+            if alpha is None
+            else type(parts)(loc, matrix, alpha.flatten()[0]),
+            float(weight),
+        )
+        for loc, matrix, weight in pairs
+    ]
+
+
+def _radii(mode: Any) -> list[tuple[float, float]]:
+    """Where the density has fallen to a share of its height, in units of Σ^½; 0 is the edge."""
+    if isinstance(mode, MultivariateNormal):
+        return [(share, math.sqrt(-2 * math.log(share))) for share in RINGS]
+    edge, eps = float(mode.radius), float(mode.alpha) - 1
+    if not math.isfinite(edge):
+        return [(share, math.sqrt(-2 * math.log(share))) for share in RINGS]
+    return [(share, edge * math.sqrt(1 - share**eps)) for share in (0.0, *RINGS)]
+
+
+def _ellipse(mode: Any, radius: float) -> Any:
+    angle = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
+    circle = torch.stack((torch.cos(angle), torch.sin(angle)))
+    loc, tril = mode.loc.double(), mode.scale_tril.double()
+    return (loc.unsqueeze(-1) + radius * (tril @ circle)).numpy()

@@ -1,0 +1,265 @@
+"""Every broken rule raises `FenchelError`, which names the batch item that broke it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch.distributions import Beta
+
+import fenchel
+from fenchel.continuous import (
+    BetaGaussian,
+    GaussianBasis,
+    LocationScale,
+    Triangular,
+    TruncatedParabola,
+    TruncatedParaboloid,
+    attention_moments,
+    box_positions,
+    deformed_exp,
+    entmax,
+    fit_mixture,
+    normalizer,
+    regular_positions,
+    ridge_values,
+    tsallis_negentropy,
+)
+from fenchel.nn import AdditiveAttention, ContinuousAttention1d, ContinuousAttention2d
+
+LINE, PLANE = GaussianBasis.grid(4, 0.2), GaussianBasis.grid((2, 2), 0.2)
+SPACE = GaussianBasis(torch.zeros(1, 3), torch.eye(3)[None])
+EYE = torch.eye(2)
+BAD = torch.stack((EYE, EYE, torch.tensor([[1.0, 2.0], [2.0, 1.0]])))
+VALUES = torch.randn(2, 3, 4)
+
+
+def broken(message: str):
+    return pytest.raises(fenchel.FenchelError, match=f"^{re.escape(message)}")
+
+
+ENTMAX = {
+    "variance must be positive: expected finite numbers above 0, got -1.0 at batch item 1": (
+        torch.zeros(3), torch.tensor([1.0, -1.0, 1.0]), LINE,
+    ),
+    "variance must be positive: expected finite numbers above 0, got 0.0 at batch item (1, 0)": (
+        torch.zeros(2, 2), torch.tensor([[1.0, 1.0], [0.0, 1.0]]), LINE,
+    ),
+    "variance must be positive definite: expected a matrix with positive eigenvalues,"
+    " got [[1.0, 2.0], [2.0, 1.0]] at batch item 2": (torch.zeros(3, 2), BAD, PLANE),
+    "variance must be symmetric: expected a matrix equal to its transpose,"
+    " got [[1.0, 0.5], [0.0, 1.0]] at batch item 0": (
+        torch.zeros(1, 2), torch.tensor([[[1.0, 0.5], [0.0, 1.0]]]), PLANE,
+    ),
+    "loc must be finite: expected finite numbers, got nan at batch item 1": (
+        torch.tensor([0.0, torch.nan]), torch.ones(2), LINE,
+    ),
+    "variance must have one value a location: expected shape (3,), got (2,)": (
+        torch.zeros(3), torch.ones(2), LINE,
+    ),
+    "loc must be where the basis is: expected shape (…, 2), the dimensions of the basis, got (3, 3)": (
+        torch.zeros(3, 3), torch.eye(3).expand(3, 3, 3), PLANE,
+    ),
+    "variance must have one square matrix a location: expected shape (3, 2, 2) for locations (3, 2),"
+    " got (3, 2)": (torch.zeros(3, 2), torch.ones(3, 2), PLANE),
+    "loc must be a real tensor: expected a floating-point dtype, got torch.int64": (
+        torch.zeros(3, dtype=torch.long), torch.ones(3), LINE,
+    ),
+    "variance must be a real tensor: expected a floating-point dtype, got float": (
+        torch.zeros(3), 1.0, LINE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ENTMAX)
+def test_locations_and_variances_are_checked_item_by_item(message):
+    loc, variance, basis = ENTMAX[message]
+    with broken(message):
+        entmax(loc, variance, basis)
+
+
+@pytest.mark.parametrize(
+    ("basis", "alpha", "message"),
+    [
+        (LINE, 2.5, "alpha must be known in 1 dimensions: expected 1 ≤ alpha ≤ 2, got 2.5"),
+        (LINE, 0.9, "alpha must be known in 1 dimensions: expected 1 ≤ alpha ≤ 2, got 0.9"),
+        (PLANE, 1.5, "alpha must be known in 2 dimensions: expected 1 or 2, got 1.5"),
+        (SPACE, 2.0, "alpha must be known in 3 dimensions: expected 1, got 2.0"),
+        (LINE, "2", "alpha must be a number: expected a real number, got '2'"),
+        (LINE, True, "alpha must be a number: expected a real number, got True"),
+    ],
+)
+def test_alpha_has_its_range_in_every_dimension(basis, alpha, message):
+    dims = basis.dims
+    loc = torch.zeros(1) if dims == 1 else torch.zeros(1, dims)
+    variance = torch.ones(1) if dims == 1 else torch.eye(dims)[None]
+    with broken(message):
+        entmax(loc, variance, basis, alpha)
+
+
+def test_angles_are_at_least_two():
+    with broken("angles are nodes of an integral: expected at least 2, got 1"):
+        entmax(torch.zeros(2), EYE, PLANE, angles=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((torch.zeros(3), torch.ones(2)), "scales have one standard deviation a center: expected"),
+        (
+            (torch.zeros(3, 2), torch.ones(3)),
+            "scales have one covariance matrix a center: expected",
+        ),
+        ((torch.zeros(0), torch.ones(0)), "centers are places: expected shape (N,) or (N, D)"),
+        ((torch.zeros(2), torch.tensor([1.0, 0.0])), "scales must be positive: expected finite"),
+        ((torch.zeros(3, 2), BAD), "scales must be positive definite: expected a matrix with"),
+        (
+            ([0.0], [1.0]),
+            "centers must be a real tensor: expected a floating-point dtype, got list",
+        ),
+    ],
+)
+def test_a_basis_has_centers_and_scales(arguments, message):
+    with broken(message):
+        GaussianBasis(*arguments)
+
+
+def test_a_grid_has_functions_and_points_have_coordinates():
+    with broken("a basis has functions: expected at least one center and one scale, got 0 and 0.1"):
+        GaussianBasis.grid(0, 0.1)
+    with broken("points must have the basis's dimensions: expected shape (…, 2), got (3,)"):
+        PLANE(torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: ridge_values(torch.zeros(2, 0, 4), None, LINE),
+            "a sequence must not be empty: expected L ≥ 1 values, got (2, 0, 4), empty at every",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, LINE, lengths=torch.tensor([2, 0])),
+            "a sequence must not be empty: expected at least one valid value, got none at batch item 1",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, LINE, mask=torch.tensor([[False] * 3, [True] * 3])),
+            "a sequence must not be empty: expected at least one valid value, got none at batch item 0",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, LINE, lengths=torch.tensor([2, 4])),
+            "lengths must not exceed the keys: expected values from 0 to 3, got [2, 4]",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, PLANE),
+            "values lie where the basis is: expected positions in 2 dimensions, got a grid of (3,)",
+        ),
+        (
+            lambda: ridge_values(VALUES, (2, 2), PLANE),
+            "every piece has a value: expected 4 values for a grid of (2, 2), got 3",
+        ),
+        (
+            lambda: ridge_values(VALUES, torch.zeros(4), LINE),
+            "every value has a position where the basis is: expected shape (3,) or (2, 3), got (4,)",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, LINE, penalty=0.0),
+            "penalty must be above 0: expected penalty > 0, got 0.0",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, LINE, mask=torch.ones(2, 3)),
+            "mask marks what is valid: expected a boolean tensor, got torch.float32",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, LINE, mask=torch.ones(2, 4, dtype=torch.bool)),
+            "mask must broadcast: expected a shape that broadcasts to (2, 3), got (2, 4)",
+        ),
+        (
+            lambda: ridge_values(VALUES[:, :1], (1, 1), PLANE, lengths=torch.tensor([1, 1])),
+            "regular pieces of a line have lengths: expected a mask, for pieces of an image, got",
+        ),
+        (
+            lambda: ridge_values(torch.zeros(3), None, LINE),
+            "values are vectors in a row: expected shape (…, L, D), got (3,)",
+        ),
+        (lambda: regular_positions(0), "there must be pieces: expected a length, or rows and"),
+        (lambda: box_positions(torch.zeros(3)), "a box has two corners: expected shape (…, 4)"),
+        (
+            lambda: attention_moments(torch.ones(3) / 3, torch.zeros(4)),
+            "every weight has a position: expected shape (…, 3), got (4,)",
+        ),
+        (
+            lambda: fit_mixture(torch.ones(3) / 3, torch.zeros(3), 0),
+            "a mixture has modes: expected at least 1, got 0",
+        ),
+    ],
+)
+def test_values_have_places(call, message):
+    with broken(message):
+        call()
+
+
+@pytest.mark.parametrize("family", [TruncatedParabola, Triangular])
+def test_densities_on_the_line_have_positive_scales(family):
+    with broken(
+        "scale must be positive: expected finite numbers above 0, got -1.0 at batch item 1"
+    ):
+        family(torch.zeros(2), torch.tensor([1.0, -1.0]))
+    with broken("scale must be positive: expected finite numbers above 0, got 0.0"):
+        family(0.0, 0.0)
+
+
+def test_densities_in_space_have_positive_definite_matrices():
+    message = "covariance_matrix must be positive definite: expected a matrix with positive"
+    for density in (TruncatedParaboloid, BetaGaussian):
+        with pytest.raises(fenchel.FenchelError, match=rf"^{message}.* at batch item 2$"):
+            density(torch.zeros(3, 2), BAD)
+    with broken("alpha must be at least 1: expected alpha ≥ 1, got one below at batch item 1"):
+        BetaGaussian(torch.zeros(2, 2), EYE, torch.tensor([1.5, 0.5]))
+    with broken("covariance_matrix must have one square matrix a location: expected shape (2, 2)"):
+        BetaGaussian(torch.zeros(2), torch.eye(3))
+    with broken("loc and covariance_matrix must match: expected batch shapes that broadcast"):
+        BetaGaussian(torch.zeros(3, 2), EYE.expand(4, 2, 2))
+
+
+def test_a_location_scale_family_needs_a_support():
+    with broken("g must be convex enough for a support: expected a g′(a) − g(a) + g(0) = ½"):
+        LocationScale(0.0, 1.0, lambda s: 2 * s).log_prob(torch.tensor(0.0))
+
+
+def test_other_functions_state_their_rules():
+    with broken("the negentropy must be known: expected a density of fenchel.continuous"):
+        tsallis_negentropy(Beta(1.0, 1.0), 2.0)
+    with broken("deformed functions take real tensors: expected a floating tensor, got int"):
+        deformed_exp(1)
+    with broken("alpha lies between 0 and 2: expected 0 < alpha ≤ 2, got 3"):
+        normalizer(torch.zeros(2), torch.ones(2), 3)
+    with broken("every point has a weight: expected a shape that broadcasts to (2,), got (3,)"):
+        normalizer(torch.zeros(2), torch.ones(3))
+    with broken("there must be points: expected shape (…, n), n ≥ 1, got (0,)"):
+        normalizer(torch.zeros(0), torch.ones(0))
+
+
+def test_layers_state_their_rules():
+    with broken(
+        "the basis must be where the attention is: expected a basis in 2 dimensions, got 1"
+    ):
+        ContinuousAttention2d.pooled(4, LINE)
+    with broken(
+        "attention has heads and modes: expected at least one of each, got 0 heads, 1 modes"
+    ):
+        ContinuousAttention1d.pooled(4, LINE, heads=0)
+    layer = ContinuousAttention1d.moments(AdditiveAttention(4, 4, 4), LINE)
+    with broken("query holds vectors: expected shape (B, size) or (B, T, size), got (4,)"):
+        layer(torch.zeros(4), VALUES)
+    with broken("values belong to the query: expected shape (3, L, E), got (2, 3, 4)"):
+        layer(torch.zeros(3, 4), VALUES)
+    two = ContinuousAttention1d.pooled(4, LINE, heads=3)
+    with broken("heads share the values: expected a multiple of 3 heads, got 4"):
+        two(torch.zeros(2, 4), VALUES)
+    with broken(
+        "a sequence must not be empty: expected at least one valid value, got none at batch item 1"
+    ):
+        two = ContinuousAttention1d.pooled(4, LINE)
+        two(torch.zeros(2, 4), VALUES, torch.tensor([3, 0]))
