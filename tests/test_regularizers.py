@@ -25,6 +25,9 @@ MAPS = [
     (fenchel.Tsallis, {"alpha": tensor(1.3)}, fenchel.entmax, {"alpha": 1.3}),
     (fenchel.Norm, {"alpha": 1.5}, fenchel.normmax, {"alpha": 1.5}),
     (fenchel.Norm, {"alpha": 3.0}, fenchel.normmax, {"alpha": 3.0}),
+    (fenchel.PNorm, {"p": 1.5}, fenchel.pnormmax, {"p": 1.5}),
+    (fenchel.Fused, {"strength": 0.03}, fenchel.fusedmax, {"strength": 0.03}),
+    (fenchel.Oscar, {"strength": tensor(0.02)}, fenchel.oscarmax, {"strength": 0.02}),
 ]
 KINDS = pytest.mark.parametrize(
     ("kind", "options", "function", "arguments"),

@@ -98,18 +98,19 @@ def test_regions_are_equal_to_the_last_bit_and_connected(implementation):
 
 @on_every
 def test_derivatives_in_every_mode(implementation):
-    x = (0.3 * torch.randn(2, 3, 4, dtype=torch.float64)).requires_grad_()
+    x = (0.3 * torch.randn(2, 3, 3, dtype=torch.float64)).requires_grad_()
     strength = torch.tensor([[[0.03]], [[0.1]]], dtype=torch.float64, requires_grad=True)
-    mask = torch.ones(3, 4, dtype=torch.bool)
-    mask[1, 2] = False
+    mask = torch.ones(3, 3, dtype=torch.bool)
+    mask[1, 1] = False
     with running_on(implementation):
         for masked in (None, mask):
 
             def each(scores: Tensor, value: Tensor, masked=masked) -> Tensor:
                 return fenchel.fusedmax2d(scores, value, mask=masked)
 
-            gradcheck(each, (x, strength), check_forward_ad=True, check_batched_grad=True)
-        gradgradcheck(fenchel.fusedmax2d, (x, strength), check_fwd_over_rev=True)
+            gradcheck(each, (x, strength), check_forward_ad=True, fast_mode=True)
+        gradcheck(fenchel.fusedmax2d, (x, strength), check_batched_grad=True)
+        gradgradcheck(fenchel.fusedmax2d, (x, strength), check_fwd_over_rev=True, fast_mode=True)
         image = x.detach()[0]
         assert torch.equal(jacrev(fenchel.fusedmax2d)(image), jacfwd(fenchel.fusedmax2d)(image))
 
