@@ -14,9 +14,18 @@ from fenchel.dispatch import IMPLEMENTATIONS
 X = torch.tensor([[1.0, 0.5, -1.0], [0.0, 2.0, 1.0]])
 TARGET = torch.tensor([0, 2])
 NAN, INF = math.nan, math.inf
-SIMPLEX_MAPS = [fenchel.softmax, fenchel.sparsemax, fenchel.entmax, fenchel.normmax]
+STRUCTURED = [fenchel.pnormmax, fenchel.fusedmax, fenchel.oscarmax]
+SIMPLEX_MAPS = [fenchel.softmax, fenchel.sparsemax, fenchel.entmax, fenchel.normmax, *STRUCTURED]
 MAPS = [*SIMPLEX_MAPS, fenchel.budget]
-OMEGAS = [fenchel.Shannon(), fenchel.Gini(), fenchel.Tsallis(1.3), fenchel.Norm(2.0)]
+OMEGAS = [
+    fenchel.Shannon(),
+    fenchel.Gini(),
+    fenchel.Tsallis(1.3),
+    fenchel.Norm(2.0),
+    fenchel.PNorm(1.5),
+    fenchel.Fused(0.1),
+    fenchel.Oscar(0.1),
+]
 SCORE_TAKERS = [*MAPS, *(omega.map for omega in OMEGAS), *(omega.max for omega in OMEGAS)]
 LOSSES = [fenchel.sparsemax_loss, fenchel.entmax_loss, *(omega.loss for omega in OMEGAS)]
 

@@ -20,6 +20,10 @@ MAPS = [
     (fnn.Normmax, {"alpha": 3.0}, fenchel.normmax),
     (fnn.Budget, {"k": 3}, fenchel.budget),
     (fnn.Budget, {"k": torch.tensor([[1.0], [2.0], [3.0], [2.5]])}, fenchel.budget),
+    (fnn.Pnormmax, {"p": 1.3}, fenchel.pnormmax),
+    (fnn.Fusedmax, {"strength": torch.tensor([[0.01], [0.1], [0.3], [0.0]])}, fenchel.fusedmax),
+    (fnn.Oscarmax, {"strength": nn.Parameter(torch.tensor(0.1))}, fenchel.oscarmax),
+    (fnn.Fusedmax2d, {"strength": 0.2}, fenchel.fusedmax2d),
 ]
 
 
@@ -30,7 +34,10 @@ def test_a_map_is_its_function(module, options, function, mask):
     torch.testing.assert_close(module(**options)(SCORES, mask=mask), expected)
 
 
-@pytest.mark.parametrize("module", [fnn.Softmax, fnn.Sparsemax, fnn.Entmax, fnn.Normmax])
+@pytest.mark.parametrize(
+    "module",
+    [fnn.Softmax, fnn.Sparsemax, fnn.Entmax, fnn.Normmax, fnn.Fusedmax, fnn.Oscarmax, fnn.Pnormmax],
+)
 def test_dim_is_a_setting_that_a_call_may_override(module):
     expected = module()(SCORES.movedim(1, -1)).movedim(-1, 1)
     torch.testing.assert_close(module(dim=1)(SCORES), expected)
@@ -113,6 +120,10 @@ REPRS = {
     "Entmax(\n  alpha=[1.5, 2.0], heads=2, dim=-1\n  ": fnn.Entmax((1.5, 2.0), heads=2),
     "Normmax(\n  alpha=2.0, dim=-1\n  ": fnn.Normmax(),
     "Budget(k=2, dim=-1)": fnn.Budget(),
+    "Pnormmax(p=1.5, dim=-1)": fnn.Pnormmax(),
+    "Fusedmax(strength=0.1, dim=1)": fnn.Fusedmax(dim=1),
+    "Oscarmax(strength=0.01, dim=-1)": fnn.Oscarmax(),
+    "Fusedmax2d(strength=0.1)": fnn.Fusedmax2d(),
     "SparsemaxLoss(ignore_index=-100, reduction='mean', label_smoothing=0.0)": fnn.SparsemaxLoss(),
     "EntmaxLoss(\n  alpha=1.5, weight of 3 classes, ": fnn.EntmaxLoss(weight=torch.ones(3)),
     "FenchelYoungLoss(omega=Shannon(gamma=1.0), ": fnn.FenchelYoungLoss(fenchel.Shannon()),

@@ -102,8 +102,49 @@ def test_the_value_is_convex(kind, options, function, arguments, gamma):
     assert (middle <= (omega.value(p) + omega.value(q)) / 2 + 1e-12).all()
 
 
+@pytest.mark.parametrize(
+    ("omega", "at_a_vertex", "in_the_middle"),
+    [
+        (fenchel.PNorm(1.5), [0.5] * 4, 4 ** (-2 / 3) / 2),
+        (fenchel.Fused(0.1), [0.6, 0.7, 0.7, 0.6], 0.125),
+        (fenchel.Oscar(0.1), [0.8] * 4, 0.125 + 0.1 * 6 / 4),
+    ],
+)
+def test_values_of_the_structured_regularizers(omega, at_a_vertex, in_the_middle):
+    vertices, middle = torch.eye(4, dtype=torch.float64), torch.full((4,), 0.25).double()
+    assert_within(omega.value(vertices), torch.tensor(at_a_vertex).double(), 1e-7)
+    assert_within(omega.value(middle), torch.tensor(in_the_middle).double(), 1e-7)
+
+
+@pytest.mark.parametrize("kind", [fenchel.Fused, fenchel.Oscar])
+def test_the_conjugate_and_the_value_are_differentiable_in_the_strength(kind):
+    x = (0.1 * scores(3, 4)).requires_grad_()
+    strength = torch.tensor([[0.01], [0.03], [0.1]], dtype=torch.float64, requires_grad=True)
+    gradcheck(lambda s, a: kind(a).max(s), (x, strength), check_forward_ad=True)
+    gradgradcheck(lambda s, a: kind(a).max(s), (x, strength))
+    p = fenchel.softmax(x.detach())
+    gradcheck(lambda a: kind(a).value(p), strength)
+    wide, along = p.mT.contiguous(), strength.detach().mT
+    assert_within(kind(along).value(wide, dim=0), kind(strength.detach()).value(p), 1e-12)
+
+
+@pytest.mark.parametrize("kind", [fenchel.Fused, fenchel.Oscar])
+def test_a_structured_loss_leaves_out_what_is_at_minus_infinity(kind):
+    omega, x = kind(0.2), scores(3, 5)
+    target = torch.tensor([1, 0, 2])
+    x[:, 3] = -math.inf
+    kept = omega.loss(x[:, [0, 1, 2, 4]], target, reduction="none")
+    assert_within(omega.loss(x, target, reduction="none"), kept, 1e-12)
+    zero = omega.loss(scores(4, 5), torch.eye(5, dtype=torch.float64)[:4] * 1.0, reduction="none")
+    assert (zero >= 0).all()
+    p = omega.map(scores(4, 5))
+    assert (omega.loss(scores(4, 5), p, reduction="none") >= -1e-12).all()
+
+
 @KINDS
 def test_values_at_the_vertices_and_in_the_middle(kind, options, function, arguments):
+    if kind in (fenchel.PNorm, fenchel.Fused, fenchel.Oscar):
+        return
     omega = kind(**options, gamma=2.0)
     at_a_vertex = 2.0 if kind is fenchel.Norm else 0.0
     vertices = torch.eye(4, dtype=torch.float64)
@@ -188,5 +229,8 @@ def test_half_precision_rounds_once(kind, options, function, arguments, gamma, d
 def test_a_regularizer_says_what_it_is():
     assert repr(fenchel.Tsallis(1.5, gamma=2.0)) == "Tsallis(alpha=1.5, gamma=2.0)"
     assert repr(fenchel.Norm(3.0)) == "Norm(alpha=3.0, gamma=1.0)"
+    assert repr(fenchel.PNorm(1.2)) == "PNorm(p=1.2, gamma=1.0)"
+    assert repr(fenchel.Fused(0.2)) == "Fused(strength=0.2, gamma=1.0)"
+    assert repr(fenchel.Oscar(gamma=0.5)) == "Oscar(strength=0.01, gamma=0.5)"
     assert repr(fenchel.Gini()) == "Gini(gamma=1.0)"
     assert repr(fenchel.Shannon(0.5)) == "Shannon(gamma=0.5)"

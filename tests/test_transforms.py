@@ -19,6 +19,8 @@ FEW = [
     Map(fenchel.entmax, {"alpha": tensor(1.5)}),
     Map(fenchel.normmax, {"alpha": 2.0}, REFERENCE),
     Map(fenchel.budget, {"k": 2}, REFERENCE, total=2.0),
+    Map(fenchel.fusedmax, {"strength": 0.05}, in_order=True),
+    Map(fenchel.oscarmax, {"strength": tensor(0.03)}),
 ]
 
 

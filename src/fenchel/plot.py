@@ -19,6 +19,10 @@ from fenchel.errors import rule
 from fenchel.plot_density import densities as densities
 from fenchel.plot_density import density_over_text as density_over_text
 from fenchel.plot_density import ellipse_over_image as ellipse_over_image
+from fenchel.plot_structured import regions as regions
+from fenchel.plot_structured import segments as segments
+from fenchel.plot_structured import three_scores as three_scores
+from fenchel.plot_structured import two_scores as two_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,12 +115,12 @@ def alpha_bars(
 def curves(maps: Mapping[str, Map], *, reach: float = 3.0, ax: Axes | None = None) -> Axes:
     """t ↦ map([t, 0])₁ for every map of a dictionary from names to maps."""
     ax = new_figure(5.6, 4.0).subplots() if ax is None else ax
-    for name, colour in zip(maps, _colours(maps), strict=True):
+    for name, colour in zip(maps, colours(maps), strict=True):
         t, p = _curve(maps[name], reach)
         ax.plot(t, p, color=colour, linewidth=2, label=name)
     style_axes(ax, xlabel="score t", title=r"$p_1$ for the scores $[t,\,0]$")
     ax.set(xlim=(-reach, reach), ylim=(-0.02, 1.04), yticks=(0, 0.5, 1))
-    _key(ax, "upper left")
+    key(ax, "upper left")
     return ax
 
 
@@ -173,7 +177,7 @@ def losses(*, reach: float = 3.0, ax: Axes | None = None) -> Axes:
     )
     style_axes(ax, xlabel="margin t", title="loss of the right class, two classes")
     ax.set(xlim=(-reach, reach), ylim=(-0.05, reach + 1))
-    _key(ax, "upper right")
+    key(ax, "upper right")
     return ax
 
 
@@ -185,7 +189,7 @@ def alpha_colour(alpha: float) -> Any:
     return ramp(min(max(1 - 1 / alpha, 0.0), 1.0))
 
 
-def _colours(names: Mapping[str, Any]) -> list[Any]:
+def colours(names: Mapping[str, Any]) -> list[Any]:
     """The family keeps its colours by name; anything else takes the next free one."""
     family = {"softmax": 1.0, "1.5-entmax": 1.5, "sparsemax": 2.0}
     others = iter(OTHER_COLOURS * (1 + len(names) // len(OTHER_COLOURS)))
@@ -237,6 +241,6 @@ def _note(ax: Axes, x: float, y: float, text: str, colour: Any, *, ha: str) -> N
     ax.text(x, y, text, color=colour, ha=ha, va="bottom", fontsize=10, in_layout=False)
 
 
-def _key(ax: Axes, where: Literal["upper left", "upper right"]) -> None:
+def key(ax: Axes, where: Literal["upper left", "upper right"]) -> None:
     """The names in the colours of their curves, in the corner that such curves leave empty."""
     ax.legend(loc=where, frameon=False, labelcolor="linecolor", handlelength=1.0, fontsize=10)

@@ -118,7 +118,7 @@ class GroupedMapOperator:
         if scores.numel() == 0:
             return self._empty(scores)
         if isinstance(value, Tensor) and not value.is_cuda:  # looking would stop a GPU
-            valid = (value > self.above) & (value < torch.inf)
+            valid = (value >= 0) & (value < torch.inf)
             check_values(value, valid, name=self.parameter, expected=describe_bound(self.above))
         solve, strided = dispatch.kernel(self.name, self.name, scores)
         if strided:
