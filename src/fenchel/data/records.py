@@ -1,0 +1,102 @@
+"""Files of records: columns between tabs (TSV), or one JSON object a line (JSONL)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from fenchel.data.lines import Lines, is_standard_input, plain_name, read_lines
+from fenchel.errors import FenchelError
+
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+SHOWN = 60
+
+
+@dataclass(slots=True)
+class Record:
+    """The fields of one line, by name, and where it stands."""
+
+    fields: dict[str, Any]
+    lines: Lines
+    number: int
+
+    def error(self, statement: str, *, expected: object, got: object) -> FenchelError:
+        return self.lines.error(self.number, statement, expected=expected, got=got)
+
+    def text(self, name: str) -> str:
+        """The field `name`, which must be text with something in it."""
+        value = self.fields.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        got = "nothing" if value is None else "an empty text" if value == "" else _shown(value)
+        raise self.error(f"{name} must be given", expected="a text that is not blank", got=got)
+
+
+def read_records(
+    path: str | PurePath, layouts: Sequence[tuple[str, ...]], needed: Collection[str] = ()
+) -> Iterator[Record]:
+    """The records of a file, one at a time.
+
+    A TSV file has the columns of one of the `layouts`, the same on every line; the number of
+    columns says which, or a first line with their names, which may then stand in any order. In
+    JSONL the objects have fields of these names. Fields `needed` must be there.
+    """
+    lines = read_lines(path)
+    if _is_json(path, lines):
+        names = tuple(dict.fromkeys(name for layout in layouts for name in layout))
+        return _json_records(lines, names, needed)
+    allowed = [layout for layout in layouts if set(needed) <= set(layout)]
+    return _column_records(lines, allowed)
+
+
+def _is_json(path: str | PurePath, lines: Lines) -> bool:
+    if is_standard_input(path):
+        return lines.texts[0].lstrip().startswith("{")
+    return plain_name(path).endswith(JSON_ENDINGS)
+
+
+def _column_records(lines: Lines, layouts: Sequence[tuple[str, ...]]) -> Iterator[Record]:
+    header = tuple(lines.texts[0].split("\t"))
+    named = len(header) > 1 and sorted(header) in map(sorted, layouts)
+    by_count = {len(layout): layout for layout in ([header] if named else layouts)}
+    if named and len(lines) == 1:
+        got = "only the names of the columns"
+        raise lines.error(1, "a data file has examples", expected="a second line", got=got)
+    for number, text in enumerate(lines.texts[named:], start=1 + named):
+        values = text.split("\t")
+        layout = by_count.get(len(values))
+        if layout is None:
+            expected = " or ".join("<tab>".join(layout) for layout in by_count.values())
+            noun = "column" if len(values) == 1 else "columns"
+            got = f"{len(values)} {noun}: {_shown(text)}" if text.strip() else "a blank line"
+            raise lines.error(number, "wrong columns", expected=expected, got=got)
+        if number == 1:
+            by_count = {len(layout): layout}
+        yield Record(dict(zip(layout, values, strict=True)), lines, number)
+
+
+def _json_records(
+    lines: Lines, names: tuple[str, ...], needed: Collection[str]
+) -> Iterator[Record]:
+    for number, text in enumerate(lines.texts, start=1):
+        try:
+            fields = json.loads(text)
+        except json.JSONDecodeError as error:
+            got = f"{_shown(text)} ({error})"
+            raise lines.error(number, "not JSON", expected="one JSON object", got=got) from error
+        if not isinstance(fields, dict):
+            raise lines.error(number, "not an object", expected="one JSON object", got=_shown(text))
+        record = Record({name: fields[name] for name in names if name in fields}, lines, number)
+        for name in needed:
+            if record.fields.get(name) is None:
+                got = f"{', '.join(fields)}: {_shown(text)}" if fields else "an empty object"
+                raise record.error(f"{name} is missing", expected=", ".join(names), got=got)
+        yield record
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

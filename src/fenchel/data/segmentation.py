@@ -1,0 +1,93 @@
+"""How a text is cut into symbols and put together again."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from fenchel.data.subwords import Subwords
+from fenchel.errors import rule
+
+
+class Segmentation(Protocol):
+    """Texts to symbols and back: `join(split(text))` is `text`, up to its white space."""
+
+    def split(self, text: str) -> list[str]:
+        """The symbols of a text."""
+        ...
+
+    def split_all(self, texts: list[str]) -> list[list[str]]:
+        """The symbols of many texts, which some segmentations find faster than one by one."""
+        ...
+
+    def join(self, symbols: list[str]) -> str:
+        """The text of the symbols."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs, as JSON can hold it."""
+        ...
+
+
+class Characters:
+    """Every character is a symbol.
+
+    >>> Characters().split("señal")
+    ['s', 'e', 'ñ', 'a', 'l']
+    """
+
+    def split(self, text: str) -> list[str]:
+        return list(text)
+
+    def split_all(self, texts: list[str]) -> list[list[str]]:
+        return [list(text) for text in texts]
+
+    def join(self, symbols: list[str]) -> str:
+        return "".join(symbols)
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": "characters"}
+
+
+class Words:
+    """What stands between white space is a symbol: for text that is tokenised already.
+
+    >>> Words().split("a b, c")
+    ['a', 'b,', 'c']
+    """
+
+    def split(self, text: str) -> list[str]:
+        return text.split()
+
+    def split_all(self, texts: list[str]) -> list[list[str]]:
+        return [text.split() for text in texts]
+
+    def join(self, symbols: list[str]) -> str:
+        return " ".join(symbols)
+
+    def state(self) -> dict[str, Any]:
+        return {"kind": "words"}
+
+
+KINDS = ("characters", "words", "subwords")
+
+
+def learn(kind: str, texts: list[str], merges: int) -> Segmentation:
+    """The segmentation of a kind: characters, words, or subwords learned from these texts."""
+    if kind == "subwords":
+        return Subwords.train(texts, merges)
+    return _fixed(kind)
+
+
+def restore(state: dict[str, Any]) -> Segmentation:
+    """The segmentation that had this `state`."""
+    if state["kind"] == "subwords":
+        return Subwords.from_state(state)
+    return _fixed(state["kind"])
+
+
+def _fixed(kind: str) -> Segmentation:
+    if kind == "characters":
+        return Characters()
+    if kind == "words":
+        return Words()
+    raise rule("there is no such segmentation", expected=" or ".join(KINDS), got=repr(kind))

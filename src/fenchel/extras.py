@@ -1,0 +1,34 @@
+"""Optional dependencies: a module that is not installed is an error that names the extra."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from fenchel.errors import rule
+
+
+def require(module: str, *, extra: str) -> ModuleType:
+    """Import `module`, which comes with the extra `fenchel[extra]`, and return it.
+
+    >>> require("json", extra="train").loads("[1]")
+    [1]
+    >>> require("nowhere.at_all", extra="train")
+    Traceback (most recent call last):
+        ...
+    fenchel.errors.FenchelError: nowhere must be installed: expected the extra fenchel[train] \
+(pip install 'fenchel[train]'), got no module nowhere
+
+    Only the absence of `module` itself is translated; what goes wrong inside it is raised as it is.
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] != package:
+            raise
+        raise rule(
+            f"{package} must be installed",
+            expected=f"the extra fenchel[{extra}] (pip install 'fenchel[{extra}]')",
+            got=f"no module {missing.name}",
+        ) from missing

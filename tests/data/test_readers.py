@@ -1,0 +1,137 @@
+"""The files of a person: TSV and JSONL, one language or many, pairs in one file or in two."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fenchel import FenchelError
+from fenchel.data import Example, read_inflection, read_parallel, read_summarization
+
+
+def write(folder, name, *lines):
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_inflection_is_lemma_form_tags_with_the_language_of_the_file_name(tmp_path):
+    path = write(tmp_path, "german-train-medium", "Haus\tHäuser\tN;NOM;PL", "gehen\tging \tV;PST")
+    assert read_inflection(path) == [
+        Example("Haus", "Häuser", ("german", "N", "NOM", "PL"), "german"),
+        Example("gehen", "ging ", ("german", "V", "PST"), "german"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("middle-low-german-covered-test", "middle-low-german"),
+        ("tr.tsv", "tr"),
+        ("turkish_dev.tsv", "turkish"),
+        ("train.tsv", ""),
+        ("dev", ""),
+    ],
+)
+def test_the_file_name_tells_the_language_before_the_split(tmp_path, name, language):
+    (example,) = read_inflection(write(tmp_path, name, "a\tb\tV"))
+    assert example.group == language
+    assert example.tags == ((language, "V") if language else ("V",))
+
+
+def test_a_column_or_an_argument_says_the_language(tmp_path):
+    path = write(tmp_path, "tr.tsv", "a\tb\tV\tfinnish", "c\td\tN\tturkish")
+    assert [example.group for example in read_inflection(path)] == ["finnish", "turkish"]
+    assert {example.group for example in read_inflection(path, "karelian")} == {"karelian"}
+    assert {example.tags[0] for example in read_inflection(path, "")} == {"V", "N"}
+
+
+def test_forms_may_be_missing_where_they_are_predicted(tmp_path):
+    path = write(tmp_path, "words.tsv", "Haus\tN;PL", "gehen\tV;PST")
+    assert [example.target for example in read_inflection(path)] == [None, None]
+    with pytest.raises(
+        FenchelError, match="line 1: wrong columns: expected lemma<tab>form<tab>tags"
+    ):
+        read_inflection(path, need_targets=True)
+
+
+def test_several_files_are_one_set_in_the_order_given(tmp_path):
+    paths = [write(tmp_path, f"{name}.tsv", "a\tb\tV") for name in ("tr", "de")]
+    assert [example.group for example in read_inflection(paths)] == ["tr", "de"]
+    with pytest.raises(FenchelError, match=r"a file is read once.*tr\.tsv more than once"):
+        read_inflection([*paths, paths[0]])
+    with pytest.raises(FenchelError, match="at least one file"):
+        read_inflection([])
+
+
+def test_a_first_line_may_name_the_columns_in_any_order(tmp_path):
+    path = write(tmp_path, "de.tsv", "lemma\ttags\tform", "Haus\tN;PL\tHäuser")
+    assert read_inflection(path) == [Example("Haus", "Häuser", ("de", "N", "PL"), "de")]
+    assert read_parallel(write(tmp_path, "text", "source")) == [Example("source")]
+    with pytest.raises(FenchelError, match=r"line 1: .* got only the names of the columns"):
+        read_parallel(write(tmp_path, "empty.tsv", "source\ttarget"))
+
+
+def test_json_lines_have_the_same_names(tmp_path):
+    rows = (
+        {"lemma": "Haus", "form": "Häuser", "tags": "N;PL"},
+        {"lemma": "ev", "tags": ["N", "PL"], "language": "tr", "comment": 1},
+    )
+    path = write(tmp_path, "de-dev.jsonl", *map(json.dumps, rows))
+    assert read_inflection(path) == [
+        Example("Haus", "Häuser", ("de", "N", "PL"), "de"),
+        Example("ev", None, ("tr", "N", "PL"), "tr"),
+    ]
+
+
+def test_pairs_are_columns_fields_or_equal_lines_of_two_files(tmp_path):
+    pairs = [Example("ein Hund", "a dog"), Example("zwei", "two")]
+    columns = write(tmp_path, "a.tsv", *(f"{p.source}\t{p.target}" for p in pairs))
+    rows = ({"target": p.target, "source": p.source} for p in pairs)
+    fields = write(tmp_path, "a.jsonl", *map(json.dumps, rows))
+    sources = write(tmp_path, "a.de", *(p.source for p in pairs))
+    targets = write(tmp_path, "a.en", *(str(p.target) for p in pairs))
+    assert read_parallel(columns) == read_parallel(fields) == pairs
+    assert read_summarization(columns) == read_parallel(sources, targets) == pairs
+    assert read_parallel(sources) == [Example("ein Hund"), Example("zwei")]
+
+
+BAD_INFLECTION = [
+    ("de.tsv", "a\tb\tV|c d V", "line 2: wrong columns: expected lemma<tab>form<tab>tags, got 1"),
+    ("de.tsv", "a\tb\tV|c\tV", "line 2: wrong columns: .* got 2 columns"),
+    ("de.tsv", "a\tb\tV||c\td\tV", "line 2: wrong columns: .* got a blank line"),
+    ("de.tsv", "a\tb\tc\td\te", "expected lemma<tab>form<tab>tags or lemma<tab>tags"),
+    ("de.tsv", "a\t \tV", "line 1: form must be given: expected a text that is not blank"),
+    ("de.tsv", "a\tb\tV;;PL", "line 1: a tag is blank: .* got 'V;;PL'"),
+    ("de.jsonl", '{"lemma": "a", "tags": "V"|', "line 1: not JSON"),
+    ("de.jsonl", '["a", "V"]', "line 1: not an object"),
+    ("de.jsonl", '{"lemma": "a", "form": "b"}', "line 1: tags is missing"),
+    ("de.jsonl", '{"lemma": 3, "tags": "V"}', "line 1: lemma must be given: .* got 3"),
+    ("de.jsonl", '{"lemma": "a", "tags": [1]}', "line 1: tags are texts"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_INFLECTION)
+def test_a_malformed_line_is_named(tmp_path, name, content, message):
+    path = write(tmp_path, name, *content.split("|"))
+    with pytest.raises(FenchelError, match=message) as error:
+        read_inflection(path)
+    assert str(path) in str(error.value)
+
+
+def test_malformed_pairs_are_named(tmp_path):
+    one = write(tmp_path, "one.de", "a")
+    two = write(tmp_path, "two.en", "a", "b")
+    with pytest.raises(
+        FenchelError, match=r"expected 1 lines in .*two\.en, as in .*one\.de, got 2"
+    ):
+        read_parallel(one, two)
+    with pytest.raises(FenchelError, match=r"gap\.en, line 2: no sentence"):
+        read_parallel(write(tmp_path, "three.de", *"abc"), write(tmp_path, "gap.en", "a", " ", "b"))
+    with pytest.raises(FenchelError, match="line 1: wrong columns: expected source<tab>target"):
+        read_parallel(one, need_targets=True)
+    null = write(tmp_path, "null.jsonl", '{"source": "a", "target": null}')
+    assert read_parallel(null) == [Example("a")]
+    with pytest.raises(FenchelError, match="line 1: target is missing"):
+        read_parallel(null, need_targets=True)
