@@ -1,0 +1,79 @@
+"""A lattice holds the sequences of an answer, with the model's conditional probabilities."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fenchel.search import Answer, Hypothesis, Lattice, PrefixStepper, support
+from tests.search.models import EOS, RandomModel
+
+
+def answer_of(words, *, finished=True, dropped=0.0):
+    ways = sorted(words.items(), key=lambda pair: -pair[1])
+    hypotheses = [
+        Hypothesis.of(tuple(map(ord, word)), math.log(p), finished=finished) for word, p in ways
+    ]
+    return Answer(tuple(hypotheses), dropped)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_a_whole_support_the_edges_are_the_model(seed):
+    model = RandomModel(seed)
+    (answer,) = support(PrefixStepper([model]), max_length=6)
+    lattice = Lattice.of(answer)
+    assert lattice.complete
+    for node, edges in lattice.following().items():
+        probabilities = model(lattice.nodes[node])
+        if not edges:
+            continue
+        assert len(edges) == int((probabilities > 0).sum())
+        for edge in edges:
+            token = EOS if edge.token is None else edge.token
+            assert edge.probability == pytest.approx(float(probabilities[token]))
+        assert [e.mass for e in edges] == sorted((e.mass for e in edges), reverse=True)
+
+
+def test_every_sequence_ends_in_its_own_node_with_its_own_mass():
+    words = {"drawn": 0.6, "drawed": 0.3, "draw": 0.1}
+    lattice = Lattice.of(answer_of(words))
+    ends = {lattice.nodes[e.target]: e.mass for e in lattice.edges if e.token is None}
+    assert {"".join(map(chr, tokens)): mass for tokens, mass in ends.items()} == pytest.approx(
+        words
+    )
+    assert len(lattice.edges) == len(lattice.nodes) - 1
+
+
+def test_the_text_shows_what_is_shared_once():
+    words = {"drawn": 0.664, "drawed": 0.322, "draw": 0.0139, "drawnen": 0.0001}
+    assert Lattice.of(answer_of(words)).text(chr).splitlines() == [
+        "draw ─┬─ 66.4 % ─ n ─┬─ >99.9 % ■ 66.4 %",
+        "      │              └─  <0.1 % ─ en ■ <0.1 %",
+        "      ├─ 32.2 % ─ ed ■ 32.2 %",
+        "      └─  1.4 % ■ 1.4 %",
+    ]
+
+
+def test_the_text_of_one_sequence_is_one_line():
+    assert Lattice.of(answer_of({"drawn": 1.0})).text(chr) == "drawn ■ 100 %"
+    assert Lattice.of(answer_of({"": 1.0})).text(chr) == "■ 100 %"
+
+
+def test_what_was_cut_is_marked():
+    cut = Lattice.of(answer_of({"ab": 0.5, "ac": 0.25}, finished=False, dropped=0.3))
+    assert cut.text(chr).splitlines() == ["a ─┬─ 66.7 % ─ b … 50.0 %", "   └─ 33.3 % ─ c … 25.0 %"]
+    assert not cut.complete
+    assert cut.dropped == 0.3
+
+
+def test_words_are_separated_and_wide_letters_aligned():
+    wide = Lattice.of(answer_of({"日本語": 0.5, "日本人": 0.5}))
+    first, second = wide.text(chr, separator=" ").splitlines()
+    assert first == "日 本 ─┬─ 50.0 % ─ 語 ■ 50.0 %"
+    assert second == "       └─ 50.0 % ─ 人 ■ 50.0 %"
+
+
+def test_a_long_sequence_is_no_problem():
+    lattice = Lattice.of(answer_of({"ab" * 3000: 0.5, "ab" * 2999: 0.5}))
+    assert len(lattice.text(chr).splitlines()) == 2
