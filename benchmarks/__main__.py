@@ -1,45 +1,53 @@
-"""`python -m benchmarks [--quick] [--only PATTERN] [--device cpu|cuda] [--base COMMIT]`."""
+"""`python -m benchmarks [--quick] [--only PATTERN] [--resume] [--device cpu|cuda] [--base COMMIT]`.
+
+Every case is in the CSV file as soon as it is measured; a run that was cut off goes on with `--resume`,
+and runs with different patterns fill the same file.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import torch
 
-from benchmarks.compilation import compile_ahead, tasks_of
+from benchmarks.compilation import compile_ahead, processes, tasks_of
 from benchmarks.environment import RESULTS, Environment, describe
 from benchmarks.peers import OPERATIONS
-from benchmarks.problems import Case, cpu_cases, gpu_cases
+from benchmarks.problems import ELEMENTS, Case, cpu_cases, gpu_cases
+from benchmarks.progress import steps
 from benchmarks.registry import Operation
 from benchmarks.report import markdown
-from benchmarks.rows import Row, make_rows, read, update
+from benchmarks.rows import Row, make_rows, measured_before, read, update
 from benchmarks.runner import Effort, race
 from benchmarks.timing import timer_for
 from fenchel.errors import rule
 
 EFFORT = {
     ("cpu", False): Effort(),
-    ("cpu", True): Effort(rounds=8, seconds=0.2, slowest_call=0.2),
-    ("cuda", False): Effort(rounds=20, seconds=0.4, slowest_call=0.5, fewest=5),
-    ("cuda", True): Effort(rounds=8, seconds=0.1, slowest_call=0.1),
+    ("cpu", True): Effort(rounds=8, seconds=0.2, slowest_call=0.2, race_seconds=4),
+    ("cuda", False): Effort(rounds=20, seconds=0.3, slowest_call=0.5, fewest=5, race_seconds=6),
+    ("cuda", True): Effort(rounds=8, seconds=0.1, slowest_call=0.1, race_seconds=2),
 }
 NAMES = {"cpu": "cpu", "cuda": "gpu"}
 DTYPES = {"cpu": ["float32"], "cuda": ["float32", "bfloat16"]}
-FULL_ELEMENTS, QUICK_ELEMENTS = 4_096_000, 256_000
 QUICK_SHARE = 16
 
 Problem = tuple[Case, list[Operation]]
 
 
 def select(pattern: str, case: Case) -> list[Operation]:
-    """The operations whose name matches the pattern, and the baselines that they are divided by."""
+    """The operations that match the pattern, by name or family, and their baselines."""
     able = [operation for operation in OPERATIONS.values() if operation.fits(case)]
-    chosen = [operation for operation in able if re.search(pattern, operation.name)]
+    chosen = [
+        operation
+        for operation in able
+        if re.search(pattern, operation.name) or re.search(pattern, operation.family)
+    ]
     baselines = {operation.baseline for operation in chosen}
     return [operation for operation in able if operation in chosen or operation.name in baselines]
 
@@ -49,38 +57,51 @@ def problems_of(options: argparse.Namespace) -> list[Problem]:
     if options.device == "cuda":
         cases = gpu_cases(dtypes, QUICK_SHARE if options.quick else 1)
     else:
-        default = QUICK_ELEMENTS if options.quick else FULL_ELEMENTS
+        default = ELEMENTS // QUICK_SHARE if options.quick else ELEMENTS
         cases = cpu_cases(options.elements or default, dtypes)
     problems = [(case, select(options.only, case)) for case in cases]
     found = [(case, operations) for case, operations in problems if operations]
     if not found:
-        raise rule("--only must match an operation", expected=list(OPERATIONS), got=options.only)
+        known = sorted({name for key in OPERATIONS for name in key})
+        raise rule("--only must match an operation or a family", expected=known, got=options.only)
     return found
 
 
-def measure(problems: Sequence[Problem], effort: Effort, environment: Environment) -> list[Row]:
-    rows: list[Row] = []
-    tasks = tasks_of(problems)
-    with _progress(f"compiling {len(tasks)}", len(tasks)) as advance:
-        compile_ahead(tasks, advance)
-    with _progress("measuring", len(problems)) as advance:
-        for case, operations in problems:
-            advance(str(case))
-            rows += make_rows(case, race(case, operations, timer_for(case), effort), environment)
-    return rows
+def measure(
+    problems: Sequence[Problem], effort: Effort, environment: Environment
+) -> Iterator[list[Row]]:
+    """The rows of one case after the other; what a family needs is compiled before it begins.
+
+    A case that fails does not stop the others; it is raised after them.
+    """
+    failures: list[Exception] = []
+    with processes() as pool:
+        for (family, dtype), some in groupby(problems, lambda p: (p[0].family, p[0].dtype_name)):
+            stage = list(some)
+            tasks = tasks_of(stage)
+            for _ in steps("compiling", compile_ahead(pool, tasks), len(tasks)):
+                pass
+            title = f"measuring {family}, {dtype}"
+            for case, operations in steps(title, stage, len(stage), lambda p: str(p[0])):
+                try:
+                    measured = race(case, operations, timer_for(case), effort)
+                except Exception as failure:
+                    failure.add_note(f"while measuring {case}")
+                    failures.append(failure)
+                    continue
+                yield make_rows(case, measured, environment)
+    if failures:
+        raise ExceptionGroup("cases that could not be measured", failures)
 
 
-@contextmanager
-def _progress(task: str, total: int) -> Iterator[Callable[[str], None]]:
-    """A bar where rich is installed, lines where it is not."""
-    if importlib.util.find_spec("rich") is None:
-        yield lambda text: print(f"{task}: {text}", flush=True)
-        return
-    from rich.progress import Progress
-
-    with Progress() as progress:
-        bar = progress.add_task(task, total=total)
-        yield lambda text: progress.update(bar, advance=1, description=f"{task}: {text}")
+def left_of(problems: Sequence[Problem], path: Path, commit: str) -> list[Problem]:
+    """The problems with an operation that the file does not hold for this commit."""
+    known = measured_before(path, commit)
+    return [
+        (case, operations)
+        for case, operations in problems
+        if any((case, operation.name) not in known for operation in operations)
+    ]
 
 
 def rows_of(commit: str, path: Path) -> list[Row]:
@@ -93,26 +114,29 @@ def rows_of(commit: str, path: Path) -> list[Row]:
     return found
 
 
-def write(rows: Sequence[Row], name: str, out: Path, base: Sequence[Row] = ()) -> str:
-    """Write the CSV file, the Markdown tables and the picture; return what to say about it."""
-    everything = update(out / f"{name}.csv", rows)
-    current = [row for row in everything if row.commit == rows[0].commit]
+def show(path: Path, base: Sequence[Row] = ()) -> str:
+    """Write the tables and the picture of the last commit in a file; return what to say about it."""
+    rows = read(path)
+    if not rows:
+        raise rule("there must be results to draw", expected=f"rows in {path.name}", got="none")
+    current = [row for row in rows if row.commit == rows[-1].commit]
     text = markdown(current, base)
-    (out / f"{name}.md").write_text(text, encoding="utf-8")
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
     if importlib.util.find_spec("matplotlib") is None:
-        return f"{text}\nwrote {name}.csv and {name}.md in {out}; --draw adds the picture"
+        return f"{text}\nwrote {path.stem}.md in {path.parent}; --draw adds the picture"
     from benchmarks.picture import ratio_picture
 
-    ratio_picture(current).savefig(out / f"{name}.png")
-    return f"{text}\nwrote {name}.csv, {name}.md and {name}.png in {out}"
+    ratio_picture(current).savefig(path.with_suffix(".png"))
+    return f"{text}\nwrote {path.stem}.md and {path.stem}.png in {path.parent}"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Time the operations.")
     parser.add_argument("--quick", action="store_true", help="smaller problems, fewer rounds")
     parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="a regular expression of names"
+        "--only", default="", metavar="PATTERN", help="a regular expression of names or families"
     )
+    parser.add_argument("--resume", action="store_true", help="only what the file does not hold")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--dtype", nargs="*", choices=("float32", "bfloat16", "float64"))
     parser.add_argument("--base", metavar="COMMIT", help="compare with that commit's rows")
@@ -129,12 +153,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = options.out / f"{name}.csv"
     base = rows_of(options.base, path) if options.base else []
     if options.draw:
-        latest = read(path)[-1].commit
-        rows = [row for row in read(path) if row.commit == latest]
-    else:
-        environment = describe(options.device, options.commit)
-        rows = measure(problems_of(options), EFFORT[options.device, options.quick], environment)
-    print(write(rows, name, options.out, base))
+        print(show(path, base))
+        return
+    environment = describe(options.device, options.commit)
+    problems = problems_of(options)
+    if options.resume:
+        problems = left_of(problems, path, environment.commit)
+    try:
+        for rows in measure(problems, EFFORT[options.device, options.quick], environment):
+            update(path, rows)
+    finally:
+        if path.exists():
+            print(show(path, base))
 
 
 if __name__ == "__main__":

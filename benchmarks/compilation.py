@@ -1,39 +1,46 @@
-"""Kernels compiled before anything is timed, by as many processes as there are cores.
+"""Kernels compiled before they are timed, by as many processes as there are cores.
 
-A compiled kernel goes into Triton's cache on disk, where the process that measures finds it.
+A compiled kernel goes into Triton's cache (or Numba's) on disk, where the process that measures finds
+it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import replace
 
 import torch
 
+from benchmarks.inputs import make_inputs
 from benchmarks.peers import OPERATIONS
-from benchmarks.problems import Case, make_inputs
-from benchmarks.registry import Operation
+from benchmarks.problems import Case
+from benchmarks.registry import VIA_CPU, Operation
 
-COMPILED = ("fenchel.", "adasplash.", "F.linear, fenchel.")
+COMPILED = (VIA_CPU, "adasplash.", "fenchel.", "F.linear, fenchel.")  # what takes longest first
 ROWS = 64  # few, and divisible by whatever kernels are specialised for
 
 
 Task = tuple[Case, str]
 
 
-def compile_ahead(tasks: Sequence[Task], on_done: Callable[[str], None]) -> None:
-    """Compile what the races will need. A call that fails here fails there again, and is reported."""
-    if not tasks:
-        return
-    workers = min(os.cpu_count() or 1, len(tasks))
+def processes() -> Executor:
+    """One a core, started when there is work; they stay, since each has to load torch first."""
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(workers, context) as pool:
-        running = {pool.submit(_run_once, *task): task for task in tasks}
-        for finished in as_completed(running):
-            on_done(running[finished][1])
+    return ProcessPoolExecutor(os.cpu_count() or 1, context)
+
+
+def compile_ahead(pool: Executor, tasks: Sequence[Task]) -> Iterator[str]:
+    """Compile what the races will need, and name what is done.
+
+    A call that fails here fails there again, and is reported.
+    """
+    running = {pool.submit(_run_once, *task): task for task in tasks}
+    for finished in as_completed(running):
+        case, name = running[finished]
+        yield f"{name}, {case}"
 
 
 def tasks_of(problems: Sequence[tuple[Case, Sequence[Operation]]]) -> list[Task]:
@@ -45,9 +52,15 @@ def tasks_of(problems: Sequence[tuple[Case, Sequence[Operation]]]) -> list[Task]
             if case.device.startswith("cuda") and operation.name.startswith(COMPILED):
                 key = small, operation.name
                 wanted[key] = wanted.get(key, False) or case.backward
-    return [(replace(case, backward=back), name) for (case, name), back in wanted.items()]
+    tasks = [(replace(case, backward=back), name) for (case, name), back in wanted.items()]
+    return sorted(tasks, key=lambda task: _place(task[1]))
+
+
+def _place(name: str) -> int:
+    return next(i for i, prefix in enumerate(COMPILED) if name.startswith(prefix))
 
 
 def _run_once(case: Case, name: str) -> None:
-    OPERATIONS[name].build(make_inputs(case), backward=case.backward)()
-    torch.cuda.synchronize()
+    OPERATIONS[case.family, name].build(make_inputs(case), backward=case.backward)()
+    if case.device.startswith("cuda"):
+        torch.cuda.synchronize()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.attention import ATTENTION
 from benchmarks.registry import OTHER_ALPHAS, OURS, Operation, a_loss, a_map
 
 TOP_K = 100
@@ -17,13 +19,13 @@ PACKAGES = ("entmax", "adasplash")
 _CPU = ("cpu",)
 
 
-def operations() -> dict[str, Operation]:
-    """Every contender that can run here, by name."""
-    found = list(OURS)
+def operations() -> dict[tuple[str, str], Operation]:
+    """Every contender that can run here, by family and name."""
+    found = [*OURS, *ATTENTION]
     for package, build in zip(PACKAGES, (_entmax, _adasplash), strict=True):
         if importlib.util.find_spec(package) is not None:
             found += build(importlib.import_module(package))
-    return {operation.name: operation for operation in found}
+    return {(operation.family, operation.name): operation for operation in found}
 
 
 def _entmax(entmax: Any) -> list[Operation]:
@@ -60,13 +62,18 @@ def _entmax(entmax: Any) -> list[Operation]:
 
 def _adasplash(package: Any) -> list[Operation]:
     kernels = importlib.import_module(f"{package.__name__}.triton_entmax_v2")
+    both = kernels._fwd_entmax, kernels._bwd_entmax
+    offered = both[0].configs
     tuned: list[tuple[int, torch.dtype]] = []
 
     def run(scores: Tensor, alpha: float) -> Tensor:
-        # It tunes its forward kernel once for rows of every length; to its advantage, for each.
+        # It tunes its forward kernel once for rows of every length; to its advantage, for each. Of its
+        # block sizes the two largest that a row fills are tried: to compile all would take minutes.
         problem = scores.shape[-1], scores.dtype
         if tuned != [problem]:
-            kernels._fwd_entmax.cache.clear()
+            for kernel in both:
+                kernel.cache.clear()
+                kernel.configs = largest_blocks(offered, problem[0])
             tuned[:] = [problem]
         return kernels.triton_entmax(scores, alpha=alpha)
 
@@ -75,6 +82,13 @@ def _adasplash(package: Any) -> list[Operation]:
         return a_map(name, lambda x: run(x.scores, alpha), devices=("cuda",))
 
     return [at(alpha) for alpha in (2.0, 1.5, 1.3)]
+
+
+def largest_blocks(configs: Sequence[Any], columns: int) -> list[Any]:
+    """Those with the two largest blocks that are not longer than a row."""
+    sizes = sorted({config.kwargs["BLOCK_N"] for config in configs})
+    filled = [size for size in sizes if size <= columns] or sizes[:1]
+    return [config for config in configs if config.kwargs["BLOCK_N"] in filled[-2:]]
 
 
 OPERATIONS = operations()

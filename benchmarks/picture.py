@@ -1,109 +1,117 @@
-"""The ratios as one picture: maps as lines over the columns, losses as bars; a row of panels a dtype."""
+"""The ratios as one picture.
+
+Maps are lines over the columns and losses bars, a line of panels a dtype; below them are the structured
+maps and continuous attention.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.registry import COPY
 from benchmarks.rows import Row
-from fenchel.plot import FAINT, INK, alpha_colour, new_figure, style_axes
+from benchmarks.styles import STYLES
+from fenchel.plot import FAINT, INK, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-@dataclass(frozen=True)
-class Style:
-    """How an operation is drawn; what has no style is in the tables alone."""
-
-    label: str
-    colour: Callable[[], Any]
-    line: Any = "-"
+BOTH = "forward+backward"
 
 
-def _ours(label: str, alpha: float) -> Style:
-    return Style(label, lambda: alpha_colour(alpha))
-
-
-def _theirs(label: str, line: Any = "-") -> Style:
-    return Style(label, lambda: FAINT, line)
-
-
-STYLES = {
-    COPY: Style("a copy of the scores", lambda: INK, ":"),
-    "fenchel.sparsemax": _ours("sparsemax", 2.0),
-    "fenchel.entmax(1.5)": _ours("1.5-entmax", 1.5),
-    "fenchel.entmax(1.3)": _ours("1.3-entmax", 1.3),
-    "fenchel.entmax(1.75)": _ours("1.75-entmax", 1.75),
-    "fenchel.entmax(α a row)": Style("one learned α a row", lambda: "#b8860b"),
-    "adasplash.triton_entmax(1.5)": _theirs("adasplash, 1.5-entmax", "-."),
-    "entmax.entmax15(k=100)": _theirs("package entmax, 1.5, k = 100", "--"),
-    "entmax.entmax15": _theirs("package entmax, 1.5", (0, (1, 1))),
-    "fenchel.sparsemax_loss": _ours("sparsemax", 2.0),
-    "fenchel.entmax_loss(1.5)": _ours("1.5-entmax", 1.5),
-    "fenchel.entmax_loss(1.3)": _ours("1.3-entmax", 1.3),
-    "entmax.entmax15_loss(k=100)": _theirs("package entmax, 1.5, k = 100"),
-    "entmax.entmax15_loss": _theirs("package entmax, 1.5"),
-}
+class Panel(NamedTuple):
+    draw: Callable[[Axes, Sequence[Row], str], None]
+    rows: list[Row]
+    title: str
 
 
 def ratio_picture(rows: Sequence[Row]) -> Figure:
-    """Ratios to torch.softmax and F.cross_entropy: the medians of one run."""
-    drawn = [row for row in rows if _is_drawn(row)]
-    kinds = list(dict.fromkeys(_kind(row) for row in drawn))
-    dtypes = list(dict.fromkeys(row.dtype for row in drawn))
-    figure = new_figure(4.2 * max(len(kinds), 1) + 2.6, 3.4 * max(len(dtypes), 1) + 0.4)
-    panels: Any = figure.subplots(max(len(dtypes), 1), max(len(kinds), 1), squeeze=False)
-    for line, dtype in zip(panels, dtypes, strict=False):
-        for ax, kind in zip(line, kinds, strict=False):
-            some = [row for row in drawn if row.dtype == dtype and _kind(row) == kind]
-            if some:
-                draw = _bars if some[0].family == "losses" else _lines
-                draw(ax, some, f"{kind}, {dtype}")
-    if drawn:
-        _legend(figure, panels[0])
+    """The medians of one commit: ratios to the baselines, and milliseconds by an image's regions."""
+    drawn = [row for row in rows if row.operation in STYLES and row.clock == "device"]
+    lines = [line for line in _layout(drawn) if line]
+    wide, high = max(map(len, lines), default=1), max(len(lines), 1)
+    figure = new_figure(4.2 * wide + 2.6, 3.4 * high + 0.4)
+    grid: Any = figure.subplots(high, wide, squeeze=False)
+    for axes, line in zip(grid, lines, strict=False):
+        for ax, panel in zip(axes, line, strict=False):
+            panel.draw(ax, panel.rows, panel.title)
+        for ax in axes[len(line) :]:
+            ax.set_axis_off()
+    _legend(figure, grid[0])
     return figure
 
 
-def _is_drawn(row: Row) -> bool:
+def _layout(rows: Sequence[Row]) -> list[list[Panel]]:
     """Losses only with their gradients: that is what they are for."""
-    shown = row.operation in STYLES and row.clock == "device" and row.ratio_q50 is not None
-    return shown and (row.family != "losses" or row.direction == "forward+backward")
+    measured = [row for row in rows if row.ratio_q50 is not None]
+    core = (("maps", "forward", _ratios), ("maps", BOTH, _ratios), ("losses", BOTH, _bars))
+    other = (
+        ("structured", _named_ratios), ("continuous", _bars), ("continuous-regions", _milliseconds)
+    )  # fmt: skip
+
+    def panels(kinds: Sequence[tuple[str, str, Any]], dtype: str) -> list[Panel]:
+        found = [
+            Panel(
+                draw,
+                [r for r in measured if (r.family, r.direction, r.dtype) == (family, way, dtype)],
+                f"{family.replace('-', ', ')}, {way}, {dtype}",
+            )
+            for family, way, draw in kinds
+        ]
+        return [panel for panel in found if panel.rows]
+
+    dtypes = dict.fromkeys(row.dtype for row in measured)
+    below = [(family, BOTH, draw) for family, draw in other]
+    return [*(panels(core, dtype) for dtype in dtypes), panels(below, "float32")]
 
 
-def _kind(row: Row) -> str:
-    return f"{row.family}, {row.direction}"
-
-
-def _lines(ax: Axes, rows: Sequence[Row], title: str) -> None:
-    """Time over torch.softmax's by the columns."""
+def _curves(ax: Axes, rows: Sequence[Row], value: Callable[[Row], float | None]) -> None:
+    """A line an operation, by the columns."""
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
-    ax.axhline(1, color=FAINT, linewidth=1)
     for operation, style in STYLES.items():
         some = sorted((r for r in rows if r.operation == operation), key=lambda row: row.columns)
         if some:
             ax.plot(
                 [row.columns for row in some],
-                [row.ratio_q50 or 0.0 for row in some],
+                [value(row) or 0.0 for row in some],
                 linestyle=style.line,
                 marker="o",
                 markersize=4,
                 color=style.colour(),
                 label=style.label,
             )
-    ax.yaxis.set_major_formatter("{x:g}×")
     ticks = sorted({row.columns for row in rows})
-    ax.set_xticks(ticks, [f"{c}" if c < 1000 else f"{c // 1000}k" for c in ticks])
+    ax.set_xticks(ticks, [_short(count) for count in ticks], fontsize=8)
     ax.minorticks_off()
-    style_axes(ax, xlabel="columns; 1× is torch.softmax", title=title)
+
+
+def _ratios(ax: Axes, rows: Sequence[Row], title: str) -> None:
+    """Time over the baseline's."""
+    ax.axhline(1, color=FAINT, linewidth=1)
+    _curves(ax, rows, lambda row: row.ratio_q50)
+    ax.yaxis.set_major_formatter("{x:g}×")
+    style_axes(ax, xlabel=f"columns; 1× is {rows[0].baseline}", title=title)
+
+
+def _named_ratios(ax: Axes, rows: Sequence[Row], title: str) -> None:
+    """The same, with the names beside."""
+    _ratios(ax, [row for row in rows if row.operation != row.baseline] or rows, title)
+    ax.set_yscale("log", base=2)
+    ax.yaxis.set_major_formatter("{x:g}×")
+    ax.legend(frameon=False, labelcolor="linecolor", fontsize=8)
+
+
+def _milliseconds(ax: Axes, rows: Sequence[Row], title: str) -> None:
+    _curves(ax, rows, lambda row: row.milliseconds_q50)
+    ax.yaxis.set_major_formatter("{x:g} ms")
+    style_axes(ax, xlabel="regions of an image", title=title)
+    ax.legend(frameon=False, labelcolor="linecolor", fontsize=8)
 
 
 def _bars(ax: Axes, rows: Sequence[Row], title: str) -> None:
-    """Time over F.cross_entropy's, a bar a shape."""
+    """Time over the baseline's, a bar a shape."""
     shapes = sorted({(row.columns, row.shape) for row in rows})
     operations = [o for o in STYLES if any(row.operation == o for row in rows)]
     height = 0.8 / max(len(shapes), 1)
@@ -116,20 +124,29 @@ def _bars(ax: Axes, rows: Sequence[Row], title: str) -> None:
     ax.axvline(1, color=FAINT, linewidth=1)
     ax.set_yticks(range(len(operations)), [STYLES[o].label for o in operations], fontsize=8)
     ax.invert_yaxis()
-    longest = max(row.ratio_q50 or 0.0 for row in rows)
+    lengths = [row.ratio_q50 or 1.0 for row in rows]
     ax.set_xscale("log")
-    ax.set_xlim(0.05, longest * 30)
+    ax.set_xlim(min(0.05, *lengths) / 2, max(lengths) * 30)
     ax.xaxis.set_major_formatter("{x:g}×")
-    style_axes(ax, xlabel="1× is F.cross_entropy", title=title)
+    style_axes(ax, xlabel=f"1× is {rows[0].baseline}", title=title)
+
+
+def _short(count: int) -> str:
+    if count < 1000:
+        return f"{count}"
+    return f"{count // 1000}k" if count < 1_000_000 else f"{count // 1_000_000}M"
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    """What the lines of the first panels are, unless they say it themselves."""
     named = {
         label: handle
         for ax in panels
+        if ax.get_legend() is None
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(
-        list(named.values()), list(named), loc="outside right upper", frameon=False,
-        labelcolor="linecolor", fontsize=9,
-    )  # fmt: skip
+    if named:
+        figure.legend(
+            list(named.values()), list(named), loc="outside right upper", frameon=False,
+            labelcolor="linecolor", fontsize=9,
+        )  # fmt: skip

@@ -1,19 +1,26 @@
-"""What is asked of the contenders: shapes by device, and the tensors of a problem."""
+"""What is asked of the contenders: families of problems, and their shapes by device."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+ELEMENTS = 4_096_000  # scores of a problem on the CPU; fewer shrink all its problems in proportion
 COLUMNS = (64, 512, 8192, 128_000)
 CLASSES = 32_000
+STRUCTURED = (
+    (4096, 64), (4096, 512), (256, 8192),
+    (2048, 1024), (128, 16_384), (8, 262_144), (2, 1_048_576),  # as many scores in longer rows
+)  # fmt: skip
+IMAGES, FUNCTIONS = 512, 100  # densities over images, and functions of the basis
+REGIONS = (49, 196, 784, 3136)
+REGION_BATCH, REGION_WIDTH = 64, 64
 GPU_MAPS = ((131_072, 128), (65_536, 1024), (16_384, 8192), (4096, 32_768), (2048, 131_072))
 GPU_LOSSES = ((8192, 32_000), (4096, 128_256))
 GPU_LAYER = (8192, 2048, 128_256)  # tokens, width, classes
+GPU_STRUCTURED = ((65_536, 128), (16_384, 1024))
 TINY = (4, 64)  # so little work that what is left is the cost of the call
 
 
@@ -21,8 +28,8 @@ TINY = (4, 64)  # so little work that what is left is the cost of the call
 class Case:
     """One problem: what all contenders of a race are given.
 
-    `width` is that of the hidden states of which a layer makes its scores. The clock is "device", or
-    "host" where only the cost of calling counts.
+    `width` is that of the hidden states of which a layer makes its scores, or of an image's regions. The
+    clock is "device", or "host" where only the cost of calling counts.
     """
 
     family: str
@@ -52,52 +59,25 @@ def shape_name(rows: int, width: int, columns: int) -> str:
     return " × ".join(map(str, sizes))
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """The tensors of a case; those that its family does not use are empty.
-
-    `upstream` is the gradient that arrives at a map's output.
-    """
-
-    scores: Tensor
-    alpha: Tensor
-    target: Tensor
-    upstream: Tensor
-    hidden: Tensor
-    weight: Tensor
-
-
-def make_inputs(case: Case, seed: int = 0) -> Inputs:
-    """Normal scores, and one α in [1.25, 2] a row (in float32 at least, as a parameter is)."""
-    generator = torch.Generator(case.device).manual_seed(seed)
-    place = {"generator": generator, "device": case.device}
-
-    def normal(wanted: bool, *shape: int) -> Tensor:
-        return torch.randn(shape if wanted else 0, dtype=case.dtype, **place)
-
-    layer = case.family == "layers"
-    scale = 1 / math.sqrt(case.width) if layer else 1.0  # so that the scores are normal too
-    wide = torch.promote_types(case.dtype, torch.float32)
-    return Inputs(
-        scores=normal(not layer, case.rows, case.columns),
-        alpha=1.25 + 0.75 * torch.rand((case.rows, 1), dtype=wide, **place),
-        target=torch.randint(case.columns, (case.rows,), **place),
-        upstream=normal(case.family == "maps", case.rows, case.columns),
-        hidden=normal(layer, case.rows, case.width),
-        weight=scale * normal(layer, case.columns, case.width),
-    )
-
-
-def cpu_cases(elements: int, dtypes: Sequence[torch.dtype] = (torch.float32,)) -> list[Case]:
+def cpu_cases(
+    elements: int = ELEMENTS, dtypes: Sequence[torch.dtype] = (torch.float32,)
+) -> list[Case]:
     """Maps at about `elements` scores whatever the columns; losses at eight times as many."""
-    shapes = [("maps", max(elements // columns, 1), columns) for columns in COLUMNS]
-    shapes.append(("losses", max(8 * elements // CLASSES, 1), CLASSES))
-    return [
-        Case(family, rows, columns, dtype, backward)
-        for dtype in dtypes
-        for family, rows, columns in shapes
-        for backward in (False, True)
-    ]
+    maps = [("maps", max(elements // columns, 1), columns) for columns in COLUMNS]
+    losses = [("losses", max(8 * elements // CLASSES, 1), CLASSES)]
+    cases = []
+    for dtype in dtypes:
+        cases += [
+            Case(family, rows, columns, dtype, backward)
+            for family, rows, columns in maps + losses
+            for backward in (False, True)
+        ]
+        cases += [
+            Case("structured", max(rows * elements // ELEMENTS, 1), columns, dtype, True)
+            for rows, columns in STRUCTURED
+            if columns <= elements
+        ]
+    return cases + _continuous_cases("cpu", elements / ELEMENTS)
 
 
 def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
@@ -115,8 +95,25 @@ def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
         ]
         rows, width, classes = GPU_LAYER
         cases.append(Case("layers", rows // share, classes, dtype, True, "cuda", width))
+        cases += [
+            Case("structured", rows // share, columns, dtype, True, "cuda")
+            for rows, columns in GPU_STRUCTURED
+        ]
+    cases += _continuous_cases("cuda", 1 / share)
     cases += [
         Case("maps", *TINY, torch.float32, backward, "cuda", clock="host")
         for backward in (False, True)
+    ]
+    return cases
+
+
+def _continuous_cases(device: str, share: float) -> list[Case]:
+    """Expectations of a basis, and a layer by the number of an image's regions; in float32."""
+    images = max(int(IMAGES * share), 1)
+    cases = [Case("continuous", images, FUNCTIONS, backward=True, device=device)]
+    batch = max(int(REGION_BATCH * share), 1)
+    cases += [
+        Case("continuous-regions", batch, regions, backward=True, device=device, width=REGION_WIDTH)
+        for regions in REGIONS
     ]
     return cases

@@ -1,7 +1,7 @@
-"""What is compared: every operation once, with its baseline and its peers.
+"""What is compared: every operation once a family, with its baseline and its peers.
 
-To add one, append an `Operation`; what other packages offer is in `peers`. An operation names the
-devices it runs on; the shapes are in `problems`.
+To add one, append an `Operation`; continuous attention is in `attention`, what other packages offer in
+`peers`. An operation names the devices it runs on; the shapes are in `problems`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 import fenchel
-from benchmarks.problems import Case, Inputs
+from benchmarks.inputs import Inputs
+from benchmarks.problems import Case
 
 EVERY_DEVICE = ("cpu", "cuda")
 OTHER_ALPHAS = (1.3, 1.75, 3.0)
@@ -172,4 +173,27 @@ LAYERS = [
     a_layer("F.linear, F.cross_entropy", lambda x: functional.cross_entropy(_scores(x), x.target)),
 ]
 
-OURS = [*MAPS, *LOSSES, *LAYERS]
+SPARSEMAX = "fenchel.sparsemax"
+VIA_CPU = "CPU and back"
+
+
+def a_structured_map(name: str, call: Callable[[Tensor], Tensor]) -> list[Operation]:
+    """The map, and what it costs on a GPU without a kernel there: copies, and the CPU's kernel."""
+
+    def copied(x: Inputs) -> Tensor:
+        return call(x.scores.cpu()).to(x.scores.device)
+
+    there = f"{VIA_CPU}, {name}"
+    return [
+        Operation(name, "structured", SPARSEMAX, lambda x: call(x.scores), (there,)),
+        Operation(there, "structured", SPARSEMAX, copied, devices=("cuda",)),
+    ]
+
+
+STRUCTURED = [
+    Operation(SPARSEMAX, "structured", SPARSEMAX, lambda x: fenchel.sparsemax(x.scores)),
+    *a_structured_map("fenchel.fusedmax", fenchel.fusedmax),
+    *a_structured_map("fenchel.oscarmax", fenchel.oscarmax),
+]
+
+OURS = [*MAPS, *LOSSES, *LAYERS, *STRUCTURED]

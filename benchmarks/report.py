@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.rows import Row
+
+SHAPES = {
+    "maps": "rows × columns",
+    "losses": "rows × classes",
+    "layers": "rows × width of the hidden states × classes",
+    "structured": "rows × columns",
+    "continuous": "densities over images × functions of the basis",
+    "continuous-regions": "images × width of the values × regions, for a basis of 100 functions",
+}
 
 
 def markdown(rows: Sequence[Row], base: Sequence[Row] = ()) -> str:
@@ -54,7 +64,10 @@ def _section(group: Sequence[Row]) -> Iterable[str]:
     on_host = first.clock == "host"
     what = "what a call costs the host" if on_host else first.dtype
     yield f"## {first.family}, {what}, {first.direction}"
-    yield f"Time over the time of `{first.baseline}`: median (20 % to 80 % quantile)."
+    yield (
+        f"Shapes are {SHAPES[first.family]}. "
+        f"Time over the time of `{first.baseline}`: median (20 % to 80 % quantile)."
+    )
     yield _table(group, _ratio)
     ours = [r for r in group if r.operation.startswith("fenchel.") or r.operation == r.baseline]
     if any(row.copies_q50 is not None for row in ours):
@@ -66,6 +79,9 @@ def _section(group: Sequence[Row]) -> Iterable[str]:
     unit, scale = ("Microseconds", 1000) if on_host else ("Milliseconds", 1)
     yield f"{unit} (median):"
     yield _table(group, lambda row: _figure(row.milliseconds_q50, scale))
+    if first.family == "structured":
+        yield "Nanoseconds a score (median), the same for all lengths where the cost is linear:"
+        yield _table(group, _nanoseconds_a_score)
     if any(row.peak_mib is not None for row in group) and first.family != "maps":
         yield "Peak memory beyond the inputs, MiB:"
         yield _table(group, lambda row: "–" if row.peak_mib is None else f"{row.peak_mib:.0f}")
@@ -97,9 +113,13 @@ def _ratio(row: Row) -> str:
     return f"{row.ratio_q50:.3g} ({row.ratio_q20:.3g}–{row.ratio_q80:.3g})"
 
 
+def _nanoseconds_a_score(row: Row) -> str:
+    return _figure(row.milliseconds_q50, 1e6 / (row.rows * row.columns))
+
+
 def _speedup(row: Row) -> str:
-    package = row.peer.partition(".")[0]
-    return "–" if row.speedup_q50 is None else f"{row.speedup_q50:.3g} ({package})"
+    peer = re.split(r"[.,]", row.peer)[0]  # the package, or what is said in words
+    return "–" if row.speedup_q50 is None else f"{row.speedup_q50:.3g} ({peer})"
 
 
 def _comparison(rows: Sequence[Row], base: Sequence[Row]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import os
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from benchmarks.environment import Environment
 from benchmarks.problems import Case, shape_name
@@ -59,7 +62,7 @@ class Row(Environment):
     def problem(self) -> tuple[str | int, ...]:
         """What was measured, whatever the commit."""
         return (
-            self.device, self.operation, self.rows, self.width, self.columns, self.dtype,
+            self.device, self.family, self.operation, self.rows, self.width, self.columns, self.dtype,
             self.direction, self.clock,
         )  # fmt: skip
 
@@ -135,20 +138,41 @@ def _parse(line: dict[str, str]) -> Row:
     )
 
 
+def measured_before(path: Path, commit: str) -> set[tuple[Case, str]]:
+    """The cases and operations of which a file has a row of this commit."""
+    return {
+        (
+            Case(
+                row.family, row.rows, row.columns, getattr(torch, row.dtype),
+                row.direction != "forward", row.device, row.width, row.clock,
+            ),
+            row.operation,
+        )
+        for row in read(path)
+        if row.commit == commit
+    }  # fmt: skip
+
+
 def _place(row: Row) -> tuple[str | int, ...]:
     return (
-        row.commit, row.device, row.operation, row.columns, row.dtype, row.direction, row.clock
+        row.commit, row.device, row.family, row.operation, row.width, row.columns, row.dtype,
+        row.direction, row.clock,
     )  # fmt: skip
 
 
 def update(path: Path, new: Iterable[Row]) -> list[Row]:
-    """Put `new` in the place of what the same commit said of the same columns, keep the rest."""
+    """Put `new` in the place of what the same commit said of the same columns, keep the rest.
+
+    The file is whole at any time: another one is written, and takes its place.
+    """
     new = list(new)
     replaced = {_place(row) for row in new}
     kept = [row for row in read(path) if _place(row) not in replaced]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    part = path.with_suffix(".part")
+    with part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(row) for row in kept + new)
+    os.replace(part, path)
     return kept + new

@@ -1,19 +1,22 @@
 """In which order: all contenders of a case take turns in one process.
 
 Every ratio divides two times of the same round, so that what slows the machine for a while slows
-both. Slow contenders leave after fewer rounds; a peer that is too slow, or fails, does not start.
+both. Slow contenders leave after fewer rounds; a peer that is too slow, or fails, does not start. A
+race that has taken its time ends with the round.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
-from benchmarks.problems import Case, Inputs, make_inputs
+from benchmarks.inputs import Inputs, make_inputs
+from benchmarks.problems import Case
 from benchmarks.registry import Operation
 from benchmarks.timing import Timer
 
@@ -25,12 +28,16 @@ Quantiles = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: rounds a case, seconds a contender, and the slowest call of a peer."""
+    """How long to measure: rounds a case, seconds a contender, and the slowest call of a peer.
+
+    After `race_seconds` no round begins, once there are the `fewest`.
+    """
 
     rounds: int = 30
-    seconds: float = 2.0
+    seconds: float = 1.0
     slowest_call: float = 2.0
     fewest: int = 3
+    race_seconds: float = 20.0
 
 
 @dataclass(frozen=True)
@@ -132,9 +139,12 @@ def _take_turns(
     effort: Effort,
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in steps}
+    deadline = time.monotonic() + effort.race_seconds
     order = list(steps)
     shuffle = random.Random(0).shuffle
     for lap in range(-1, max(lengths.values(), default=0)):  # lap −1 warms up
+        if lap >= effort.fewest and time.monotonic() > deadline:
+            break
         shuffle(order)
         for name in order:
             slow = lengths[name] <= effort.fewest

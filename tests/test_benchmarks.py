@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import fields, replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,23 +17,28 @@ pytest.importorskip("matplotlib")
 
 import fenchel
 from benchmarks import __main__ as command
-from benchmarks.compilation import ROWS, compile_ahead, tasks_of
+from benchmarks.angle_loop import AngleLoop, loop_over_angles
+from benchmarks.compilation import ROWS, compile_ahead, processes, tasks_of
 from benchmarks.environment import Environment, describe
-from benchmarks.peers import OPERATIONS
-from benchmarks.picture import STYLES, ratio_picture
-from benchmarks.problems import Case, cpu_cases, gpu_cases, make_inputs
+from benchmarks.inputs import make_inputs, square_basis
+from benchmarks.peers import OPERATIONS, largest_blocks
+from benchmarks.picture import ratio_picture
+from benchmarks.problems import Case, cpu_cases, gpu_cases
+from benchmarks.progress import steps
 from benchmarks.registry import Operation
 from benchmarks.report import markdown
-from benchmarks.rows import Row, make_rows, read, update
+from benchmarks.rows import Row, make_rows, measured_before, read, update
 from benchmarks.runner import Effort, Measurement, quantiles, race, ratios, rounds_for
+from benchmarks.styles import STYLES
 from benchmarks.timing import WallTimer, timer_for
 
 TINY = Effort(rounds=4, seconds=10, slowest_call=10)
+ABSENT = ("adasplash.",)  # peers that are not installed for the tests
 PEERS = [
-    pytest.param(ours, OPERATIONS[peer], id=f"{ours.name} as {peer}")
+    pytest.param(ours, OPERATIONS[ours.family, peer], id=f"{ours.name} as {peer}")
     for ours in OPERATIONS.values()
     for peer in ours.peers
-    if peer in OPERATIONS and "cpu" in OPERATIONS[peer].devices
+    if not peer.startswith(ABSENT) and ours.family != "continuous"
 ]
 
 
@@ -59,30 +69,76 @@ def test_an_operation_computes_what_its_peer_computes(ours, theirs, backward):
     torch.testing.assert_close(mine, other, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["entmax.sparsemax", "entmax.entmax15", "entmax.entmax15_loss"])
-def test_partial_sort_computes_what_the_full_sort_computes(name):
-    inputs = make_inputs(Case(OPERATIONS[name].family, 4, 300, dtype=torch.float64))
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        ("maps", "entmax.sparsemax"),
+        ("maps", "entmax.entmax15"),
+        ("losses", "entmax.entmax15_loss"),
+    ],
+)
+def test_partial_sort_computes_what_the_full_sort_computes(family, name):
+    inputs = make_inputs(Case(family, 4, 300, dtype=torch.float64))
     whole, partial = (
-        OPERATIONS[n].build(inputs, backward=False)() for n in (name, f"{name}(k=100)")
+        OPERATIONS[family, n].build(inputs, backward=False)() for n in (name, f"{name}(k=100)")
     )
     torch.testing.assert_close(whole, partial)
 
 
+@pytest.mark.parametrize("loop", [AngleLoop.apply, loop_over_angles], ids=["paper", "autograd"])
+def test_a_loop_over_many_angles_computes_the_expectations_and_gradients(loop):
+    inputs = make_inputs(Case("continuous", 3, 16, dtype=torch.float64, backward=True))
+    ours = OPERATIONS["continuous", "fenchel.continuous.entmax(2)"]
+    basis = square_basis(16, torch.float64, "cpu")
+    looped = replace(
+        ours, call=lambda x: loop(x.location, x.covariance, basis.centers, basis.scales, 400)
+    )
+    for backward in (False, True):
+        mine, other = (one.build(inputs, backward=backward)() for one in (ours, looped))
+        torch.testing.assert_close(mine, other, rtol=1e-6, atol=1e-7)
+
+
+def test_the_layers_of_all_regions_look_at_the_same_function():
+    inputs = make_inputs(
+        Case("continuous-regions", 2, 196, dtype=torch.float64, backward=True, width=8)
+    )
+    name = "fenchel.nn.ContinuousAttention2d"
+    fitting, fitted = (
+        OPERATIONS["continuous-regions", n].build(inputs, backward=True)()
+        for n in (name, f"{name}, values fitted before")
+    )
+    torch.testing.assert_close(fitting, fitted)
+
+
 def test_names_of_baselines_and_peers_exist_in_the_same_family():
     for one in OPERATIONS.values():
-        peers = [name for name in one.peers if not name.startswith("adasplash.")]
-        assert {OPERATIONS[other].family for other in [one.baseline, *peers]} == {one.family}
+        peers = [name for name in one.peers if not name.startswith(ABSENT)]
+        assert {(one.family, other) for other in [one.baseline, *peers]} <= set(OPERATIONS)
 
 
 def test_what_is_drawn_exists():
-    assert {name for name in STYLES if not name.startswith("adasplash.")} <= set(OPERATIONS)
+    known = {name for _, name in OPERATIONS}
+    assert {name for name in STYLES if not name.startswith(ABSENT)} <= known
+
+
+def test_of_the_blocks_of_a_kernel_the_two_longest_that_a_row_fills_are_tried():
+    configs = [
+        SimpleNamespace(kwargs={"BLOCK_N": size}) for size in (32, 64, 128, 256) for _ in range(2)
+    ]
+
+    def sizes(columns: int) -> list[int]:
+        return [config.kwargs["BLOCK_N"] for config in largest_blocks(configs, columns)]
+
+    assert sizes(10_000) == [128, 128, 256, 256]
+    assert sizes(100) == [32, 32, 64, 64]
+    assert sizes(4) == [32, 32]
 
 
 def test_learned_alpha_gets_its_gradient_and_others_do_not():
     case = Case("maps", 3, 8, backward=True)
     inputs = make_inputs(case)
-    learned = OPERATIONS["fenchel.entmax(α a row)"].build(inputs, backward=True)()
-    fixed = OPERATIONS["fenchel.sparsemax"].build(inputs, backward=True)()
+    learned = OPERATIONS["maps", "fenchel.entmax(α a row)"].build(inputs, backward=True)()
+    fixed = OPERATIONS["maps", "fenchel.sparsemax"].build(inputs, backward=True)()
     assert [gradient.shape for gradient in learned] == [(3, 8), (3, 1)]
     assert [gradient.shape for gradient in fixed] == [(3, 8)]
 
@@ -94,17 +150,25 @@ def test_cases_of_a_cpu_hold_as_many_scores_whatever_the_columns():
     assert all(case.rows * case.columns == 4_096_000 for case in maps)
     losses = {(c.rows, c.columns, c.backward) for c in cases if c.family == "losses"}
     assert losses == {(1024, 32_000, False), (1024, 32_000, True)}
+    shapes = {(c.rows, c.columns) for c in cases if c.family == "structured"}
+    assert shapes >= {(4096, 64), (4096, 512), (256, 8192), (2048, 1024), (2, 1_048_576)}
+    regions = [c for c in cases if c.family == "continuous-regions"]
+    assert {(c.rows, c.columns) for c in regions} == {(64, n * n) for n in (7, 14, 28, 56)}
+    assert [(c.rows, c.columns) for c in cases if c.family == "continuous"] == [(512, 100)]
+    assert len(set(cases)) == len(cases)
 
 
 def test_cases_of_a_gpu_cover_maps_losses_layers_and_the_cost_of_a_call():
     cases = gpu_cases([torch.float32, torch.bfloat16])
     kinds = [(case.family, case.clock, case.dtype_name) for case in cases]
     assert len([kind for kind in kinds if kind[:2] == ("maps", "device")]) == 2 * 2 * 5
-    assert {kind[0] for kind in kinds if kind[2] == "bfloat16"} == {"maps", "losses", "layers"}
+    half = {kind[0] for kind in kinds if kind[2] == "bfloat16"}
+    assert half == {"maps", "losses", "layers", "structured"}
     assert kinds.count(("maps", "host", "float32")) == 2
     names = {c.family + c.clock: {o.name for o in command.select("", c)} for c in cases}
     assert {"torch.softmax", "fenchel.entmax(α a row)"} <= names["mapsdevice"]
     assert names["layersdevice"] >= {"fenchel.linear_entmax_loss(1.5)"}
+    assert names["structureddevice"] >= {"fenchel.fusedmax", "CPU and back, fenchel.fusedmax"}
     assert all(name.startswith(("torch.", "fenchel.")) for name in names["mapshost"])
     forward, both = (command.select("", case) for case in cases[:2])
     assert {o.name for o in forward} - {o.name for o in both} == {"copy"}
@@ -115,15 +179,35 @@ def test_what_a_gpu_compiles_is_called_once_with_few_rows():
     tasks = tasks_of(problems)
     assert len(set(tasks)) == len(tasks)
     assert {case.rows for case, _ in tasks} == {ROWS, 4}
+    slow = ("CPU and back", "adasplash.")
+    assert tasks == sorted(tasks, key=lambda task: not task[1].startswith(slow))
     assert all(case.backward for case, _ in tasks)
     assert "torch.softmax" not in {name for _, name in tasks}
     assert tasks_of([(case, command.select("", case)) for case in cpu_cases(640)]) == []
 
 
 def test_tasks_run_in_processes_of_their_own():
-    done: list[str] = []
-    compile_ahead([(Case("maps", 2, 4, backward=True), "torch.softmax")], done.append)
-    assert done == ["torch.softmax"]
+    case = Case("maps", 2, 4, backward=True)
+    with processes() as pool:
+        done = set(compile_ahead(pool, [(case, "torch.softmax"), (case, "no such operation")]))
+    assert done == {f"torch.softmax, {case}", f"no such operation, {case}"}
+
+
+def test_what_is_done_is_said_in_lines_where_there_is_no_terminal(capsys):
+    assert list(steps("counting", [1, 2], 2, lambda n: f"at {n}")) == [1, 2]
+    assert capsys.readouterr().out.splitlines() == [
+        "counting 1/2: at 1",
+        "counting 2/2: at 2",
+        "counting, 2 done: 0 s",
+    ]
+    assert list(steps("nothing", [], 0)) == []
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_done_is_a_bar_in_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert list(steps("counting", [1, 2], 2)) == [1, 2]
+    assert "2/2" in capsys.readouterr().out
 
 
 def test_ratios_divide_times_of_the_same_round():
@@ -206,6 +290,15 @@ def test_our_own_operations_are_never_left_out():
     assert [len(m.times) for m in (baseline, ours, other)] == [1, 1, 0]
 
 
+def test_a_race_that_took_its_time_ends_with_the_round(monkeypatch):
+    clock = iter(range(100))
+    monkeypatch.setattr("benchmarks.runner.time.monotonic", lambda: next(clock))
+    effort = Effort(rounds=30, seconds=10, fewest=2, race_seconds=4.5)
+    race_of = [operation("slow"), operation("b")]
+    result = race(Case("maps", 4, 8), race_of, FakeTimer(0.01), effort)
+    assert [len(measurement.times) for measurement in result] == [6, 6]
+
+
 def test_a_contender_that_fails_is_left_out_with_the_reason_unless_it_is_ours():
     def fail(_):
         raise RuntimeError("it does not compile\nat line 3")
@@ -248,6 +341,18 @@ def test_rows_survive_the_file_and_replace_only_their_own_commit(tmp_path):
     again = replace(new, ratio_q50=None, rows=7)
     update(path, [again])
     assert read(path) == [old, again]
+    assert [file.name for file in tmp_path.iterdir()] == ["cpu.csv"]
+
+
+def test_rows_of_another_family_or_width_keep_their_place(tmp_path):
+    path = tmp_path / "cpu.csv"
+    rows = [row(), row(family="structured"), row(width=3)]
+    for one in rows:
+        update(path, [one])
+    assert read(path) == rows
+    cases = {case for case, _ in measured_before(path, rows[0].commit)}
+    assert cases == {Case("maps", 4, 8), Case("structured", 4, 8), Case("maps", 4, 8, width=3)}
+    assert measured_before(path, "another") == set()
 
 
 def test_report_shows_ratios_reasons_and_the_change_since_a_commit():
@@ -305,6 +410,40 @@ def test_picture_has_a_line_for_every_map_and_a_bar_for_every_loss():
     assert [bar.get_width() for bar in losses.patches] == [0.5]
 
 
+def test_picture_shows_structured_maps_and_continuous_attention_below():
+    both = {"direction": "forward+backward"}
+    structured = {"family": "structured", "baseline": "fenchel.sparsemax"} | both
+    image = {"family": "continuous-regions", "ratio_q50": 9.0} | both
+    rows = [
+        row(ratio_q50=2.0),
+        row(operation="fenchel.sparsemax", ratio_q50=1.0, **structured),
+        row(operation="fenchel.fusedmax", ratio_q50=5.0, **structured),
+        row(family="continuous", operation="fenchel.continuous.entmax(2)", ratio_q50=0.04, **both),
+        row(operation="softmax attention", columns=49, milliseconds_q50=3.0, **image),
+        row(operation="softmax attention", columns=196, milliseconds_q50=4.0, **image),
+    ]
+    axes = ratio_picture(rows).axes
+    upper, below = axes[0], axes[3:]
+    assert upper.get_title() == "maps, forward, float32"
+    assert [list(line.get_ydata()) for line in below[0].lines[1:]] == [[5.0]]
+    assert [bar.get_width() for bar in below[1].patches] == [0.04]
+    assert [list(line.get_ydata()) for line in below[2].lines] == [[3.0, 4.0]]
+
+
+def test_report_says_what_a_score_of_a_structured_map_costs():
+    rows = [row(family="structured", operation="fenchel.fusedmax", milliseconds_q50=0.0032)]
+    text = markdown(rows)
+    assert "| `fenchel.fusedmax` | 100 |" in text  # 3200 ns for 4 × 8 scores
+    peer = "CPU and back, fenchel.fusedmax"
+    text = markdown([row(family="structured", peer=peer, speedup_q50=25.0)])
+    assert "| `fenchel.sparsemax` | 25 (CPU and back) |" in text
+
+
+def test_there_is_nothing_to_draw_without_results(tmp_path):
+    with pytest.raises(fenchel.FenchelError, match="there must be results to draw"):
+        command.main(["--draw", "--out", str(tmp_path)])
+
+
 def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path, capsys):
     arguments = ["--quick", "--elements", "640", "--only", "fenchel.sparsemax", "--out"]
     command.main([*arguments, str(tmp_path)])
@@ -313,7 +452,9 @@ def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path
     assert header.split(",") == [field.name for field in fields(Row)]
     names = {"torch.softmax", "fenchel.sparsemax", "F.cross_entropy", "fenchel.sparsemax_loss"}
     assert {row.operation for row in rows} == names
-    assert len(rows) == 2 * len(cpu_cases(640))
+    measured = [c for c in cpu_cases(640) if not c.family.startswith("continuous")]
+    alone = [c for c in measured if c.family == "structured"]  # there it is the baseline
+    assert len(rows) == 2 * len(measured) - len(alone)
     for line in rows:
         assert line.commit
         assert line.hardware
@@ -331,7 +472,68 @@ def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path
     assert (tmp_path / "cpu-quick.md").read_text().startswith("# Benchmarks")
     with pytest.raises(fenchel.FenchelError, match=r"--base must name a commit in cpu-quick\.csv"):
         command.main([*arguments, str(tmp_path), "--base", "no such commit"])
-    assert "wrote cpu-quick.csv" in capsys.readouterr().out.replace("\n", " ")
+    assert "wrote cpu-quick.md and cpu-quick.png" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_a_run_that_is_killed_loses_only_the_case_in_flight_and_can_go_on(tmp_path, capsys):
+    killed = """
+import os, signal, sys
+from benchmarks import __main__ as command
+update, cases = command.update, iter(range(2))
+def update_and_die(path, rows):
+    if next(cases, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return update(path, rows)
+command.update = update_and_die
+command.main(sys.argv[1:])
+"""
+    arguments = ["--quick", "--elements", "640", "--only", "^fenchel.sparsemax$"]
+    arguments += ["--commit", "abc", "--out", str(tmp_path)]
+    root = Path(command.__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    run = [sys.executable, "-c", killed, *arguments]
+    assert subprocess.run(run, env=environment, check=False, capture_output=True).returncode < 0
+    path = tmp_path / "cpu-quick.csv"
+    assert len(measured_before(path, "abc")) == 2 * 2
+    capsys.readouterr()
+    command.main([*arguments, "--resume"])
+    measured = capsys.readouterr().out
+    assert "measuring maps, float32 6/6" in measured
+    maps = {case for case, _ in measured_before(path, "abc") if case.family == "maps"}
+    assert maps == {case for case in cpu_cases(640) if case.family == "maps"}
+    command.main([*arguments, "--resume"])
+    assert "measuring" not in capsys.readouterr().out
+
+
+def test_a_case_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    def fail_at_512(x):
+        if x.scores.shape[-1] == 512:
+            raise RuntimeError("a kernel that does not compile")
+        return fenchel.fusedmax(x.scores)
+
+    key = ("structured", "fenchel.fusedmax")
+    monkeypatch.setitem(OPERATIONS, key, replace(OPERATIONS[key], call=fail_at_512))
+    with pytest.raises(ExceptionGroup, match="cases that could not be measured") as raised:
+        command.main(
+            ["--quick", "--elements", "640", "--only", "structured", "--out", str(tmp_path)]
+        )
+    (failure,) = raised.value.exceptions
+    assert failure.__notes__ == ["while measuring structured 1 × 512 float32 forward+backward"]
+    assert {row.columns for row in read(tmp_path / "cpu-quick.csv")} == {64}
+    assert (tmp_path / "cpu-quick.md").exists()
+
+
+def test_a_family_can_be_asked_for_by_its_name(tmp_path):
+    arguments = ["--quick", "--elements", "640", "--out", str(tmp_path), "--only"]
+    command.main([*arguments, "structured"])
+    command.main([*arguments, "continuous$"])
+    rows = read(tmp_path / "cpu-quick.csv")
+    assert {row.family for row in rows} == {"structured", "continuous"}
+    assert {row.operation for row in rows if row.family == "structured"} == {
+        "fenchel.sparsemax",
+        "fenchel.fusedmax",
+        "fenchel.oscarmax",
+    }
 
 
 def test_a_pattern_without_a_match_is_an_error(tmp_path):

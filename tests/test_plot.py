@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 import fenchel
 from fenchel import plot
+from fenchel.plot.surfaces import surface
 
 MAPS = {
     "softmax": fenchel.softmax,
@@ -124,7 +125,7 @@ def test_surface_spans_the_probabilities_of_the_first_score(map):
     assert ink(ax.figure) > 0.02
     assert len(faces) == 8 * 8
 
-    t1, t2, p1 = plot._surface(map, 2.0, 9)
+    t1, t2, p1 = surface(map, 2.0, 9)
     expected = map(torch.stack((t1, t2, torch.zeros_like(t1)), -1))[..., 0]
     assert torch.equal(p1, expected)
     lowest, highest = ax.zz_dataLim.intervalx
@@ -136,7 +137,7 @@ def test_surface_is_grey_exactly_where_it_is_zero():
     ax = plot.simplex_surface(fenchel.sparsemax, points=13)
     ax.figure.canvas.draw()
     grey = (abs(ax.collections[0].get_facecolor()[:, :3] - 0.87) < 1e-6).all(1)
-    p1 = plot._surface(fenchel.sparsemax, 3.0, 13)[2]
+    p1 = surface(fenchel.sparsemax, 3.0, 13)[2]
     zero = p1 == 0
     faces = zero[:-1, :-1] & zero[1:, :-1] & zero[:-1, 1:] & zero[1:, 1:]
     assert grey.sum() == int(faces.sum()) > 0

@@ -237,6 +237,39 @@ def test_location_scale_contains_the_parabola_and_the_triangle():
         torch.testing.assert_close(computed.cdf(t), wanted.cdf(t))
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("beta", [0.25, 1.0, 3.0])
+def test_an_escort_is_the_normalised_power_on_the_same_support(alpha, beta):
+    matrix = torch.tensor([[0.6, 0.2], [0.2, 0.4]], dtype=torch.float64)
+    density = BetaGaussian(torch.zeros(2, dtype=torch.float64), matrix, alpha)
+    escort = density.escort(beta)
+    t = torch.linspace(-3, 3, 41, dtype=torch.float64)
+    grid = torch.cartesian_prod(t, t)
+    log_p, log_q = density.log_prob(grid), escort.log_prob(grid)
+    inside = log_p > -math.inf
+    torch.testing.assert_close(log_q > -math.inf, inside)
+    size = density.log_power_integral(beta)
+    torch.testing.assert_close(log_q[inside], beta * log_p[inside] - size, rtol=1e-8, atol=1e-8)
+
+
+def test_moments_of_a_location_scale_family_are_exact_where_g_has_infinite_slopes():
+    """g = s^1.5 has g′ = 1.5 √s; its density ∝ 1 − √u on the unit interval has known moments."""
+    density = LocationScale(LOC, SCALE, lambda s: s**1.5)
+    half = density.half_width
+    torch.testing.assert_close(density.variance, half.square() / 7, rtol=1e-12, atol=0)
+    # √u is Beta(2, 2), for which E[log(1 − √u)] = −5/6.
+    entropy = half.log() - math.log(1.5) + 5 / 6
+    torch.testing.assert_close(density.entropy(), entropy, rtol=1e-12, atol=1e-12)
+    square = (1.5**2 / 6 * 2 / half - 1) / 2
+    torch.testing.assert_close(tsallis_negentropy(density, 2.0), square, rtol=1e-12, atol=1e-12)
+
+
+def test_a_location_scale_density_is_never_negative_at_its_edge():
+    density = LocationScale(0.0, 1.0, lambda s: torch.sqrt(1 + s * s))
+    near = density.half_width * (1 - torch.logspace(-8, -2, 20_001))
+    assert not density.log_prob(near).isnan().any()
+
+
 def test_torch_densities_have_tsallis_negentropies_too():
     t = torch.linspace(-40, 40, 200_001, dtype=torch.float64)
     for density in (Normal(0.3, 1.2), Laplace(0.3, 1.2)):

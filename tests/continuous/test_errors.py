@@ -183,6 +183,12 @@ def test_a_grid_has_functions_and_points_have_coordinates():
             lambda: ridge_values(torch.zeros(3), None, LINE),
             "values are vectors in a row: expected shape (…, L, D), got (3,)",
         ),
+        (
+            lambda: ridge_values(
+                VALUES, torch.tensor([[0.1, 0.2, 0.3], [0.1, torch.nan, 0]]), LINE
+            ),
+            "positions must be finite: expected a place a valid value, got another at batch item 1",
+        ),
         (lambda: regular_positions(0), "there must be pieces: expected a length, or rows and"),
         (lambda: box_positions(torch.zeros(3)), "a box has two corners: expected shape (…, 4)"),
         (
@@ -263,3 +269,6 @@ def test_layers_state_their_rules():
     ):
         two = ContinuousAttention1d.pooled(4, LINE)
         two(torch.zeros(2, 4), VALUES, torch.tensor([3, 0]))
+    with broken("a sequence must not be empty: expected at least one valid value, got none at"):
+        fitted = layer.fit(VALUES)
+        layer(torch.zeros(2, 4), VALUES, torch.tensor([3, 0]), coefficients=fitted)

@@ -169,6 +169,22 @@ def test_bounding_boxes_are_places(name):
         torch.testing.assert_close(context[i : i + 1], alone)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_valid_may_hold_anything(name):
+    layer = layers(heads=2, modes=2)[name]
+    query, values = inputs(2)
+    mask = torch.rand(2, 12) < 0.6
+    mask[:, 3] = True
+    plane = name.endswith("2d")
+    places = torch.rand(2, 12, *[2][: int(plane)], dtype=torch.float64)
+    exact, _ = layer(query, values, mask=mask, positions=places)
+    values = values.masked_fill(~mask.unsqueeze(-1), torch.nan)
+    hidden = ~mask.unsqueeze(-1) if plane else ~mask
+    places = places.masked_fill(hidden, torch.nan)
+    computed, _ = layer(query, values, mask=mask, positions=places)
+    torch.testing.assert_close(computed, exact)
+
+
 def test_coefficients_may_be_fitted_once():
     for name in NAMES:
         layer = layers()[name]

@@ -14,7 +14,7 @@ from fenchel.kernels.reference.paraboloid import paraboloid_moments
 from fenchel.kernels.reference.window import window
 
 IMPLEMENTATIONS = ("reference", "cpu")
-ANGLES = 32
+ANGLES = 40
 
 
 def turn(angle: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def pairs(count: int) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_32_angles_are_as_good_as_160(implementation):
+def test_40_angles_are_as_good_as_160(implementation):
     linear, offset = pairs(2000)
     exact, exact_slopes = paraboloid_moments(linear, offset, 160)
     with fenchel.implementation(implementation):

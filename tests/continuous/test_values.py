@@ -69,6 +69,19 @@ def test_time_stamps_may_be_irregular_and_differ_between_sequences():
         torch.testing.assert_close(computed[i], exact, rtol=1e-8, atol=1e-9)
 
 
+def test_positions_of_padding_may_hold_anything():
+    values, places = torch.randn(2, 9, 2).double(), torch.rand(2, 9).double()
+    lengths, mask = torch.tensor([4, 9]), torch.rand(2, 9) < 0.7
+    mask[:, 0] = True
+    invalid = ~(mask & (torch.arange(9) < lengths.unsqueeze(-1)))
+    exact = ridge_values(values, places, BASIS, lengths=lengths, mask=mask)
+    places, values = places.masked_fill(invalid, torch.nan), values.clone()
+    values[invalid] = torch.inf
+    torch.testing.assert_close(
+        ridge_values(values, places, BASIS, lengths=lengths, mask=mask), exact
+    )
+
+
 def test_images_are_grids_and_boxes():
     values = torch.randn(2, 12, 3, dtype=torch.float64)
     grid = regular_positions(3, 4, dtype=torch.float64)

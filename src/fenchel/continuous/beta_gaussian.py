@@ -9,6 +9,7 @@ import torch
 from torch import Size, Tensor
 from torch.distributions import Distribution, constraints
 
+from fenchel.checks import check_number
 from fenchel.continuous.family import digamma_gap, gamma_gap, log_peak, log_power
 from fenchel.continuous.validation import (
     check_definite,
@@ -147,6 +148,22 @@ class BetaGaussian(Distribution):
         eps = self.alpha - 1
         gap = gamma_gap(eps / exponent, self.dims) - gamma_gap(eps, self.dims)
         return (exponent - 1) * self.log_peak + gap - 0.5 * self.dims * math.log(exponent)
+
+    def escort(self, beta: float) -> BetaGaussian:
+        """The β-escort distribution p^β/∫p^β, β > 0: one of the same family with the same support.
+
+        Its α is 1 + (α − 1)/β, and its Σ is this one's times exp((α−1)/β · log ∫p^β)/β.
+
+        >>> import torch
+        >>> density = BetaGaussian(torch.zeros(2), torch.eye(2), alpha=2.0).escort(0.5)
+        >>> density.alpha, density.radius * density.covariance_matrix[0, 0].sqrt()
+        (tensor(3.), tensor(1.0623))
+        """
+        check_number(beta, name="beta", above=0)
+        eps = (self.alpha - 1) / beta
+        factor = torch.exp(eps * self.log_power_integral(beta)) / beta
+        covariance_matrix = factor[..., None, None] * self.covariance_matrix
+        return BetaGaussian(self.loc, covariance_matrix, 1 + eps, self._validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         """μ + √c L z/√(ε(½|z|² + g)), z normal, g ~ Gamma(1 + 1/ε): Gaussian as ε → 0."""

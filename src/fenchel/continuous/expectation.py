@@ -8,10 +8,11 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from fenchel.autocast import autocast_dtype, without_autocast
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.disk import disk_expectation
 from fenchel.continuous.family import gamma_gap, radius
-from fenchel.continuous.precision import has_autocast, wide, without_autocast
+from fenchel.continuous.precision import wide
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.continuous.validation import (
     check_definite,
@@ -25,7 +26,7 @@ from fenchel.errors import rule
 from fenchel.kernels.reference.peak import line_nodes
 from fenchel.kernels.reference.window import window_mass
 
-ANGLES = 32
+ANGLES = 40
 LINE_NODES = 48
 LINE_DROP = 34.0  # what lies beyond the nodes is below 1e-14 of the integral
 
@@ -58,7 +59,8 @@ def entmax(
         variance: σ², of the shape of `loc`; Σ, (…, D, D), in D dimensions.
         basis: N Gaussians in as many dimensions.
         alpha: from 1 to 2 on the line, 1 or 2 in two dimensions, 1 in more.
-        angles: nodes of the integral for α = 2 in two dimensions; 32 give a relative error of 2e-8.
+        angles: nodes of the integral for α = 2 in two dimensions; 40 give a relative error of 2e-10,
+            2e-8 where the value is below 1e-12.
 
     Returns:
         (…, N).
@@ -150,7 +152,7 @@ def _entries(tril: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def _result_dtype(loc: Tensor) -> torch.dtype:
     half = loc.dtype in (torch.float16, torch.bfloat16)
-    return torch.float32 if half and has_autocast(loc.device) else loc.dtype
+    return torch.float32 if half and autocast_dtype(loc.device) is not None else loc.dtype
 
 
 def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, angles: int) -> float:

@@ -18,7 +18,7 @@ def tsallis_negentropy(density: Distribution, alpha: float = 2.0) -> Tensor:
     """Ω_α(p) = (∫ p^α − 1)/(α(α−1)), ∫ p log p at α = 1, of a density (Eq. 6).
 
     Known for the densities of this package and for torch's `Normal`, `MultivariateNormal` and
-    `Laplace`, in closed form (for `LocationScale` by Gauss–Legendre quadrature).
+    `Laplace`, in closed form (for `LocationScale` by quadrature).
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 6.
 

@@ -72,6 +72,11 @@ def check_items(fine: Tensor, statement: str, expected: str, got: str) -> None:
         raise rule(statement, expected=expected, got=f"{got} {_first(fine)}".rstrip())
 
 
+def check_nonempty(full: Tensor) -> None:
+    """Every batch item has something in it."""
+    check_items(full, "a sequence must not be empty", "at least one valid value", "none")
+
+
 def _blame(values: Tensor, fine: Tensor, statement: str, expected: str) -> None:
     if not bool(fine.all()):
         item = tuple(torch.nonzero(~fine)[0].tolist())

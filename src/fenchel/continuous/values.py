@@ -13,9 +13,10 @@ from fenchel.checks import check_number
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
-from fenchel.continuous.validation import check_items, check_real
+from fenchel.continuous.validation import check_items, check_nonempty, check_real
+from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.errors import rule
-from fenchel.mechanisms.masks import check_broadcast, check_lengths, readable, within
+from fenchel.mechanisms.masks import check_broadcast, check_lengths, readable
 
 Positions = Tensor | tuple[int, ...] | None
 
@@ -68,14 +69,14 @@ def ridge_values(
     """
     check_number(penalty, name="penalty", above=0)
     _check(values, positions, basis, lengths, mask)
+    valid = valid_pieces(values.shape[-2], lengths, mask)
+    regressor = None
     if not isinstance(positions, Tensor) and mask is None:
         regressor = _regular(values, positions, basis, penalty, lengths)
-        if regressor is not None:
-            return regressor.to(values.dtype) @ _valid(values, lengths, mask)
-    places = _places(values, positions, lengths)
-    weights = _weights(values, lengths, mask)
-    regressor = _regressor(basis, wide(places), penalty, weights)
-    return regressor.to(values.dtype) @ _valid(values, lengths, mask)
+    if regressor is None:
+        places = _valid_places(wide(_places(values, positions, lengths)), valid, basis)
+        regressor = _regressor(basis, places, penalty, valid)
+    return regressor.to(values.dtype) @ zero_elsewhere(values, valid, vectors=True)
 
 
 def _regular(
@@ -124,12 +125,12 @@ def _kept(basis: GaussianBasis, sizes: tuple[int, ...], penalty: float) -> Tenso
 
 
 def _regressor(
-    basis: GaussianBasis, places: Tensor, penalty: float, weights: Tensor | None
+    basis: GaussianBasis, places: Tensor, penalty: float, valid: Tensor | None
 ) -> Tensor:
     """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L)."""
     design = basis.at(places, wide(basis.centers), wide(basis.scales))
-    if weights is not None:
-        design = design * weights.unsqueeze(-1)
+    if valid is not None:
+        design = design * valid.unsqueeze(-1)
     gram = design.mT @ design
     gram = gram + penalty * torch.eye(len(basis), dtype=gram.dtype, device=gram.device)
     return torch.cholesky_solve(design.mT, torch.linalg.cholesky(gram))
@@ -143,23 +144,17 @@ def _places(values: Tensor, positions: Positions, lengths: Tensor | None) -> Ten
     return positions_within(lengths, values.shape[-2], wide_dtype(values.device))
 
 
+def _valid_places(places: Tensor, valid: Tensor | None, basis: GaussianBasis) -> Tensor:
+    """The places, which may hold anything for values that are not valid."""
+    line = basis.centers.ndim == 1
+    places = zero_elsewhere(places, valid, vectors=not line)
+    finite = places.isfinite().all(-1) if line else places.isfinite().all((-2, -1))
+    check_items(finite, "positions must be finite", "a place a valid value", "another")
+    return places
+
+
 def _grid(sizes: tuple[int, ...], device: torch.device) -> Tensor:
     return regular_positions(*sizes, device=device, dtype=wide_dtype(device))
-
-
-def _weights(values: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Tensor | None:
-    """1 for a valid value, 0 for another; None where all are valid."""
-    valid = mask
-    if lengths is not None:
-        inside = within(lengths, values.shape[-2])
-        valid = inside if valid is None else valid & inside
-    return None if valid is None else wide(valid)
-
-
-def _valid(values: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Tensor:
-    """The values, with zeros for those that are not valid, whatever they hold."""
-    weights = _weights(values, lengths, mask)
-    return values if weights is None else values.masked_fill(weights.unsqueeze(-1) == 0, 0.0)
 
 
 def _check(
@@ -184,7 +179,7 @@ def _check(
         _check_sizes(positions or (length,), length, basis)
     if lengths is not None:
         check_lengths(lengths, tuple(batch), length, values)
-        _check_nonempty(lengths > 0)
+        check_nonempty(lengths > 0)
         if not isinstance(positions, Tensor) and basis.dims != 1:
             expected, got = "a mask, for pieces of an image", "lengths"
             raise rule("regular pieces of a line have lengths", expected=expected, got=got)
@@ -193,11 +188,7 @@ def _check(
             got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
             raise rule("mask marks what is valid", expected="a boolean tensor", got=got)
         check_broadcast(mask, (*batch, length), "mask")
-        _check_nonempty(mask.any(-1))
-
-
-def _check_nonempty(full: Tensor) -> None:
-    check_items(full, "a sequence must not be empty", "at least one valid value", "none")
+        check_nonempty(mask.any(-1))
 
 
 def _check_positions(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.mixture import Mixture
+from fenchel.continuous.validity import zero_elsewhere
 from fenchel.continuous.values import Positions, ridge_values
 from fenchel.errors import rule
 from fenchel.nn.density_parameters import MomentParameters, PooledParameters, Seen
@@ -132,7 +133,9 @@ class _ContinuousAttention(nn.Module, ABC):
             coefficients = self.fit(values, lengths, mask, positions)
         context = self._attend(expectation, coefficients)
         if self.add_discrete and weights is not None:
-            context = context + self._attend(weights, values)
+            context = context + self._attend(
+                weights, zero_elsewhere(values, seen.valid, vectors=True)
+            )
         if query.ndim == 3:
             return context, mixture
         return context.squeeze(1), Mixture(*(part.squeeze(1) for part in mixture))

@@ -8,10 +8,12 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from fenchel.autocast import without_autocast
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.moments import fit_mixture
 from fenchel.continuous.positions import positions_within, regular_positions
-from fenchel.continuous.precision import without_autocast
+from fenchel.continuous.validation import check_nonempty
+from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.continuous.values import Positions
 from fenchel.errors import rule
 from fenchel.kernels.rows import at_least_float32
@@ -26,6 +28,10 @@ class Seen(NamedTuple):
     lengths: Tensor | None
     mask: Tensor | None
     positions: Positions
+
+    @property
+    def valid(self) -> Tensor | None:
+        return valid_pieces(self.keys.shape[-2], self.lengths, self.mask)
 
 
 @final
@@ -93,13 +99,16 @@ class MomentParameters(nn.Module):
 
     def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, Tensor]:
         """The density, and the weights (B, T, H, L) it comes from."""
+        keys = zero_elsewhere(seen.keys, seen.valid, vectors=True)
         each = [
-            attend(query, seen.keys, lengths=seen.lengths, mask=_over_steps(seen.mask))[1]
+            attend(query, keys, lengths=seen.lengths, mask=_over_steps(seen.mask))[1]
             for attend in self.attentions
         ]
         weights = at_least_float32(torch.stack(each, 2))
         places = self._places(seen, weights)
-        floor = _count(seen, weights) ** (-2 / self.dims) / 12
+        count = _count(seen, weights)
+        check_nonempty((count > 0).flatten(1).all(-1))
+        floor = count.clamp(min=1) ** (-2 / self.dims) / 12
         with without_autocast(weights.device):
             mixture = fit_mixture(weights, places, self.modes, floor, dims=self.dims)
         return mixture, weights
@@ -108,11 +117,10 @@ class MomentParameters(nn.Module):
         """Positions that broadcast against weights (B, T, H, L)."""
         length, kind = weights.shape[-1], {"dtype": weights.dtype, "device": weights.device}
         if isinstance(seen.positions, Tensor):
-            shared = (
-                seen.positions.ndim == self.dims if self.dims == 1 else seen.positions.ndim == 2
-            )
+            plane = self.dims > 1
             places = seen.positions.to(weights.dtype)
-            return places if shared else places[:, None, None]
+            places = zero_elsewhere(places, seen.valid, vectors=plane)
+            return places[:, None, None] if places.ndim > 1 + plane else places
         if seen.lengths is not None and self.dims == 1:
             return positions_within(seen.lengths, length, weights.dtype)[:, None, None]
         return regular_positions(*(seen.positions or (length,)), **kind)
@@ -130,7 +138,7 @@ def _count(seen: Seen, weights: Tensor) -> Tensor:
         total = seen.lengths[:, None, None].to(weights.dtype)
     if seen.mask is not None:
         total = torch.minimum(total, seen.mask.sum(-1)[..., None, None].to(weights.dtype))
-    return total.clamp(min=1)
+    return total
 
 
 def _check_counts(heads: int, modes: int) -> None:

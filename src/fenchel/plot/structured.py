@@ -1,4 +1,4 @@
-"""Pictures of the structured maps: the figures 2 and 5 of the 2017 paper, segments and regions."""
+"""The structured maps: the figures 2 and 5 of the 2017 paper, segments and regions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+import fenchel
+from fenchel.plot.binary import curves
+from fenchel.plot.style import INK, colours, key, new_figure, style_axes
+from fenchel.plot.surfaces import simplex_surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +41,6 @@ POINTS = 401
 
 def regularizers(strength: float = 0.2) -> dict[str, Regularizer]:
     """The Ω of the paper's figures by the names of their maps."""
-    import fenchel
-
     return {
         "softmax": fenchel.Shannon(),
         "sparsemax": fenchel.Gini(),
@@ -53,33 +56,29 @@ def two_scores(*, reach: float = 3.0, figure: Figure | None = None) -> Figure:
     Ω* is drawn up to the constant that makes all of them meet max(t, 0) far out. Oscarmax is left
     out: with two entries it is fusedmax.
     """
-    from fenchel import plot
-
-    figure = plot.new_figure(10.0, 3.8) if figure is None else figure
+    figure = new_figure(10.0, 3.8) if figure is None else figure
     left, right = figure.subplots(1, 2)
     drawn = {name: omega for name, omega in regularizers().items() if name != "oscarmax"}
     t = torch.linspace(-reach, reach, POINTS, dtype=torch.float64)
     scores = torch.stack((t, torch.zeros_like(t)), -1)
     far = torch.tensor([40.0, 0.0], dtype=torch.float64)
-    for name, colour in zip(drawn, plot.colours(drawn), strict=True):
+    for name, colour in zip(drawn, colours(drawn), strict=True):
         value = drawn[name].max(scores) - drawn[name].max(far) + 40.0
         left.plot(t.numpy(), value.numpy(), color=colour, linewidth=2, label=name)
-    plot.style_axes(left, xlabel="score t", title=r"$\max_\Omega([t,\,0])$ up to a constant")
+    style_axes(left, xlabel="score t", title=r"$\max_\Omega([t,\,0])$ up to a constant")
     left.set(xlim=(-reach, reach))
-    plot.key(left, "upper left")
-    plot.curves({name: omega.map for name, omega in drawn.items()}, reach=reach, ax=right)
+    key(left, "upper left")
+    curves({name: omega.map for name, omega in drawn.items()}, reach=reach, ax=right)
     return figure
 
 
 def three_scores(*, points: int = 121, figure: Figure | None = None) -> Figure:
     """The surfaces of p₁ over the scores (t₁, t₂, 0), one a map (figure 5): plateaus are groups."""
-    from fenchel import plot
-
-    figure = plot.new_figure(12.5, 3.0) if figure is None else figure
+    figure = new_figure(12.5, 3.0) if figure is None else figure
     omegas = regularizers()
     for place, (name, omega) in enumerate(omegas.items(), start=1):
         ax: Any = figure.add_subplot(1, len(omegas), place, projection="3d")
-        plot.simplex_surface(omega.map, title=name, points=points, ax=ax)
+        simplex_surface(omega.map, title=name, points=points, ax=ax)
     return figure
 
 
@@ -91,12 +90,9 @@ def segments(
     ax: Axes | None = None,
 ) -> Axes:
     """What each map attends to in a sentence: equal neighbours have no border, zeros no colour."""
+    ax = new_figure(10.0, 2.6).subplots() if ax is None else ax
     from matplotlib import colormaps
 
-    import fenchel
-    from fenchel import plot
-
-    ax = plot.new_figure(10.0, 2.6).subplots() if ax is None else ax
     if maps is None:
         omegas = {**regularizers(), "oscarmax": fenchel.Oscar(0.11)}
         maps = {name: omega.map for name, omega in omegas.items()}
@@ -109,22 +105,19 @@ def segments(
             ax.bar(place, 0.84, width=1.0, bottom=-depth - 0.42, color=face)
             if place and value != p[place - 1].item():
                 ax.plot([place - 0.5] * 2, [-depth - 0.42, -depth + 0.42], color="white", lw=2)
-    plot.style_axes(ax)
+    style_axes(ax)
     ax.set_xticks(range(len(words)), words, rotation=35, ha="right", fontsize=10)
     ax.set_yticks([-depth for depth in range(len(maps))], list(maps), fontsize=10)
     ax.set(xlim=(-0.5, len(words) - 0.5), ylim=(-len(maps) + 0.5, 0.5))
     ax.grid(False)
     ax.spines[:].set_visible(False)
-    ax.tick_params(length=0, labelcolor=plot.INK)
+    ax.tick_params(length=0, labelcolor=INK)
     return ax
 
 
 def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = None) -> Figure:
     """A noisy image of scores with two bright regions, and what is attended of it; grey is zero."""
-    import fenchel
-    from fenchel import plot
-
-    figure = plot.new_figure(9.0, 2.6) if figure is None else figure
+    figure = new_figure(9.0, 2.6) if figure is None else figure
     place = torch.arange(size, dtype=torch.float64)
     down, across = torch.meshgrid(place, place, indexing="ij")
     disc = ((down - 4).square() + (across - 4).square()).sqrt() < 3
@@ -143,7 +136,7 @@ def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = N
     for ax, (title, image) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
         shown = image if title == "scores" else torch.where(image > 0, image, torch.nan)
         ax.imshow(shown.numpy(), cmap=shades)
-        ax.set_title(title, color=plot.INK, fontsize=11)
+        ax.set_title(title, color=INK, fontsize=11)
         ax.set(xticks=(), yticks=())
         ax.spines[:].set_visible(False)
     return figure

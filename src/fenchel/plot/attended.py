@@ -1,4 +1,4 @@
-"""Pictures of continuous attention: densities over a text, ellipses over an image."""
+"""Continuous attention: densities over a text, ellipses over an image."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, Laplace, MixtureSameFamily, MultivariateNormal, Normal
+from torch.distributions import Distribution, MixtureSameFamily, MultivariateNormal
+
+from fenchel.plot.style import FAINT, INK, alpha_colour, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from fenchel.continuous import Mixture
 
@@ -36,21 +37,19 @@ def density_over_text(
         alpha: which density a `Mixture` has.
         ax: where to draw; a new figure unless given.
     """
-    from fenchel import plot
-
     if ax is None:
-        ax = plot.new_figure(max(4.0, 0.55 * len(words)), 2.6).subplots()
+        ax = new_figure(max(4.0, 0.55 * len(words)), 2.6).subplots()
     density = _distribution(density, alpha)
     t = torch.linspace(0, 1, POINTS, dtype=torch.float64)
-    height = _density(density, t)
-    colour = plot.alpha_colour(alpha)
+    height = heights(density, t)
+    colour = alpha_colour(alpha)
     ax.fill_between(t.numpy(), height.numpy(), color=colour, alpha=0.25, linewidth=0)
     ax.plot(t.numpy(), height.numpy(), color=colour, linewidth=2)
     middles = (torch.arange(len(words), dtype=torch.float64) + 0.5) / len(words)
-    plot.style_axes(ax)
+    style_axes(ax)
     ax.set_xticks(middles.numpy(), list(words), rotation=45 if len(words) > 12 else 0)
     for label, seen in zip(ax.get_xticklabels(), _touched(t, height, len(words)), strict=True):
-        label.set_color(plot.INK if seen else plot.FAINT)
+        label.set_color(INK if seen else FAINT)
         label.set_fontweight("bold" if seen else "normal")
     ax.set(xlim=(0, 1), ylim=(0, 1.08 * float(height.max()) + 1e-12), yticks=())
     ax.grid(False)
@@ -70,9 +69,7 @@ def ellipse_over_image(
         alpha: which density a `Mixture` has.
         ax: where to draw; a new figure unless given.
     """
-    from fenchel import plot
-
-    ax = plot.new_figure(4.0, 4.0).subplots() if ax is None else ax
+    ax = new_figure(4.0, 4.0).subplots() if ax is None else ax
     density = _distribution(density, alpha)
     shown = image.detach().cpu().numpy() if isinstance(image, Tensor) else image
     rows, columns = shown.shape[:2]
@@ -80,75 +77,12 @@ def ellipse_over_image(
     for mode, weight in _modes(density):
         for share, radius in _radii(mode):
             edge = _ellipse(mode, radius)
-            style: Any = {"color": plot.alpha_colour(alpha), "alpha": 0.35 + 0.65 * weight}
+            style: Any = {"color": alpha_colour(alpha), "alpha": 0.35 + 0.65 * weight}
             ax.plot(edge[0], edge[1], linewidth=2.4 if share == 0 else 1.2, **style)
         x, y = mode.mean.tolist()
-        ax.plot([x], [y], "+", color=plot.alpha_colour(alpha), markersize=8)
+        ax.plot([x], [y], "+", color=alpha_colour(alpha), markersize=8)
     ax.set(xlim=(0, 1), ylim=(1, 0), xticks=(), yticks=())
     return ax
-
-
-def densities(*, figure: Figure | None = None) -> Figure:
-    """Figure 1 of the paper: Ω_α-regularized densities for α = 1 and α = 2, in one and two dimensions."""
-    from fenchel import continuous, plot
-
-    figure = plot.new_figure(11.0, 4.2) if figure is None else figure
-    grid = figure.add_gridspec(2, 3, width_ratios=(1.1, 1, 1))
-    zero, one = torch.tensor(0.0, dtype=torch.float64), torch.tensor(1.0, dtype=torch.float64)
-    pairs = (
-        (
-            "Gaussian",
-            Normal(zero, one),
-            "truncated parabola",
-            continuous.TruncatedParabola(zero, one),
-        ),
-        ("Laplace", Laplace(zero, one), "triangular", continuous.Triangular(zero, one)),
-    )
-    t = torch.linspace(-3, 3, POINTS, dtype=torch.float64)
-    for row, (dense_name, dense, sparse_name, sparse) in enumerate(pairs):
-        ax = figure.add_subplot(grid[row, 0])
-        for name, density, alpha in ((dense_name, dense, 1.0), (sparse_name, sparse, 2.0)):
-            label = f"{name} (α = {alpha:g})"
-            height, colour = _density(density, t).numpy(), plot.alpha_colour(alpha)
-            ax.plot(t.numpy(), height, color=colour, linewidth=2, label=label)
-        plot.style_axes(ax)
-        ax.set(xlim=(-3, 3), ylim=(0, 1.45 if row else 0.95))
-        ax.legend(
-            loc="upper right", frameon=False, labelcolor="linecolor", handlelength=1, fontsize=8
-        )
-    origin, eye = torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64)
-    planes = (
-        (r"$\mathcal{N}(t;\,0,\,I)$", MultivariateNormal(origin, eye)),
-        (r"$\mathrm{TP}(t;\,0,\,I)$", continuous.TruncatedParaboloid(origin, eye)),
-    )
-    for column, (title, density) in enumerate(planes, start=1):
-        _surface(figure.add_subplot(grid[:, column], projection="3d"), density, title)
-    return figure
-
-
-def _surface(axes: Any, density: Distribution, title: str) -> None:
-    from matplotlib import colormaps
-
-    from fenchel import plot
-
-    t = torch.linspace(-2.5, 2.5, 101, dtype=torch.float64)
-    x, y = torch.meshgrid(t, t, indexing="xy")
-    height = _density(density, torch.stack((x, y), -1))
-    corners = torch.stack((height[:-1, :-1], height[1:, :-1], height[:-1, 1:], height[1:, 1:]))
-    faces = colormaps["viridis"](0.1 + 0.85 * (corners.mean(0) / height.max()).numpy())
-    faces[(corners == 0).all(0).numpy()] = (0.87, 0.87, 0.87, 1.0)
-    axes.plot_surface(
-        x.numpy(), y.numpy(), height.numpy(), facecolors=faces, rstride=1, cstride=1,
-        linewidth=0, antialiased=False, shade=False,
-    )  # fmt: skip
-    axes.set_title(title, color=plot.INK, fontsize=12, pad=0)
-    axes.set(zlim=(0, 0.6), xticks=(-2, 0, 2), yticks=(-2, 0, 2), zticks=(0, 0.2, 0.4, 0.6))
-    axes.tick_params(labelsize=8, labelcolor=plot.FAINT, pad=-2)
-    axes.view_init(elev=28, azim=-60)
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.pane.set_visible(False)
-        axis._axinfo["grid"]["color"] = plot.GRID
-    axes.set_box_aspect(None, zoom=0.95)
 
 
 def _distribution(density: Distribution | Mixture, alpha: float) -> Distribution:
@@ -158,7 +92,8 @@ def _distribution(density: Distribution | Mixture, alpha: float) -> Distribution
 
 
 @torch.no_grad()
-def _density(density: Distribution, points: Tensor) -> Tensor:
+def heights(density: Distribution, points: Tensor) -> Tensor:
+    """p at the points."""
     points = points.to(density.mean.dtype)
     if density.event_shape == (1,):  # a density on the line, written in one dimension
         points = points.unsqueeze(-1)

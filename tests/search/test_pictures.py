@@ -10,7 +10,7 @@ import torch
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
 
-from fenchel import plot_lattice
+from fenchel import plot
 from fenchel.search import Answer, Hypothesis, Lattice, PrefixStepper, autocomplete
 
 WORDS = {"drawn": 0.664, "drawed": 0.322, "draw": 0.014}
@@ -29,7 +29,7 @@ def texts(ax) -> list[str]:
 
 
 def test_the_lattice_has_every_symbol_once_and_every_probability():
-    ax = plot_lattice.lattice(answer(), chr, title="past participle")
+    ax = plot.lattice(answer(), chr, title="past participle")
     assert sorted(text for text in texts(ax) if len(text) == 1) == sorted("draw" + "n" + "ed")
     assert {"■ 66.4 %", "■ 32.2 %", "■ 1.4 %"} <= set(texts(ax))
     assert texts(ax).count("66.4 %") == texts(ax).count("32.2 %") == 1
@@ -37,7 +37,7 @@ def test_the_lattice_has_every_symbol_once_and_every_probability():
 
 
 def test_sequences_are_on_rows_of_their_own_and_the_best_is_straight():
-    ax = plot_lattice.lattice(Lattice.of(answer()), chr)
+    ax = plot.lattice(Lattice.of(answer()), chr)
     rows = {text.get_text(): text.get_position()[1] for text in ax.texts if "■" in text.get_text()}
     assert sorted(rows.values()) == [0, 1, 2]
     assert rows["■ 66.4 %"] == 0
@@ -48,14 +48,14 @@ def test_sequences_are_on_rows_of_their_own_and_the_best_is_straight():
 
 
 def test_a_line_is_as_thick_as_it_is_probable():
-    ax = plot_lattice.lattice(answer(), chr)
+    ax = plot.lattice(answer(), chr)
     widths = sorted({round(line.get_linewidth(), 6) for line in ax.get_lines()})
     expected = [0.8 + 4 * p for p in (0.014, 0.322, 0.664, 1.0)]
     assert widths == pytest.approx(expected)
 
 
 def test_what_was_cut_ends_with_an_ellipsis():
-    ax = plot_lattice.lattice(Answer((Hypothesis((97, 98), 0.5, math.log(0.5), False),), 0.5), chr)
+    ax = plot.lattice(Answer((Hypothesis((97, 98), 0.5, math.log(0.5), False),), 0.5), chr)
     assert "… 50.0 %" in texts(ax)
 
 
@@ -65,19 +65,19 @@ def test_the_autocompletion_has_the_candidates_and_joins_what_is_certain():
     )
     stepper = PrefixStepper([lambda prefix: rows[min(len(prefix), 3)]])
     (completion,) = autocomplete(stepper, [(3, 4, 3)])
-    ax = plot_lattice.autocompletion(completion, "··.ab")
+    ax = plot.autocompletion(completion, "··.ab")
     assert sorted(texts(ax)) == sorted("a" + "ba" + "a■")
     bold = [text.get_text() for text in ax.texts if text.get_fontweight() == "bold"]
     assert bold == ["a", "b", "a", "■"]
     shades = [round(box.get_facecolor()[3] / 0.35, 6) for box in ax.patches]
     assert shades == [1.0, 0.75, 0.25, 1.0]  # the last two steps share a box
     (hidden,) = autocomplete(stepper, [(3, 3, 3)], candidates=1)
-    assert texts(plot_lattice.autocompletion(hidden, "··.ab")) == ["a", "b", "a", "+1", "a", "■"]
+    assert texts(plot.autocompletion(hidden, "··.ab")) == ["a", "b", "a", "+1", "a", "■"]
 
 
 def test_given_axes_are_drawn_on_and_returned():
     ax = Figure().subplots()
-    assert plot_lattice.lattice(answer(), chr, ax=ax) is ax
+    assert plot.lattice(answer(), chr, ax=ax) is ax
     (completion,) = autocomplete(PrefixStepper([lambda prefix: torch.eye(4)[2]]), [()])
-    assert plot_lattice.autocompletion(completion, "··.a", ax=ax) is ax
+    assert plot.autocompletion(completion, "··.a", ax=ax) is ax
     ax.figure.canvas.draw()

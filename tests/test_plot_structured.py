@@ -1,0 +1,67 @@
+"""The pictures of the structured maps show what the maps give, and the page about them runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import fenchel
+from fenchel import plot
+from fenchel.plot.structured import WORD_SCORES, WORDS, regularizers
+
+PAGE = Path(__file__).parent.parent / "docs" / "structured.md"
+
+
+def test_the_code_of_the_page_runs_and_its_pictures_exist():
+    text = PAGE.read_text(encoding="utf-8")
+    namespace: dict[str, object] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
+        exec(compile(block, str(PAGE), "exec"), namespace)
+    assert fenchel.fused_groups(namespace["p"].detach()).tolist() == [0, 1, 1, 2, 0, 3]
+    for picture in re.findall(r"\((images/.*?)\)", text):
+        assert (PAGE.parent / picture).is_file()
+
+
+def test_two_scores_show_smoothed_maxima_and_maps():
+    left, right = plot.two_scores().axes
+    names = [name for name in regularizers() if name != "oscarmax"]
+    assert [line.get_label() for line in left.lines] == names
+    for line in left.lines:
+        t, value = line.get_data()
+        assert (value >= np.maximum(t, 0) - 1e-9).all()
+        if line.get_label() != "softmax":
+            np.testing.assert_allclose(
+                value[np.abs(t) > 2], np.maximum(t, 0)[np.abs(t) > 2], atol=1e-9
+            )
+    drawn = {line.get_label(): line.get_data() for line in right.lines}
+    t, p = drawn["fusedmax"]
+    scores = torch.stack((torch.from_numpy(t), torch.zeros(len(t)).double()), -1)
+    np.testing.assert_allclose(p, fenchel.fusedmax(scores, 0.2)[:, 0].numpy(), atol=1e-12)
+    np.testing.assert_allclose(p[np.abs(t) < 0.39], 0.5, atol=1e-12)
+
+
+def test_three_scores_draw_one_surface_a_map():
+    figure = plot.three_scores(points=9)
+    assert [ax.get_title() for ax in figure.axes] == list(regularizers())
+
+
+def test_segments_have_a_border_wherever_the_weight_changes():
+    maps = {"fusedmax": lambda x: fenchel.fusedmax(x, 0.2), "zero": fenchel.sparsemax}
+    ax = plot.segments(maps=maps)
+    p = fenchel.fusedmax(torch.tensor(WORD_SCORES, dtype=torch.float64), 0.2)
+    borders = [line for line in ax.lines if line.get_ydata()[0] > -0.5]
+    assert len(borders) == int((p.diff() != 0).sum())
+    assert [label.get_text() for label in ax.get_xticklabels()] == WORDS
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.03])
+def test_regions_are_drawn_with_zeros_left_out(strength):
+    *_, last = plot.regions(strength=strength, size=14).axes
+    shown = last.images[0].get_array()
+    values = np.ma.filled(shown.astype(float), np.nan)
+    assert np.nansum(values) == pytest.approx(1, abs=1e-6)
+    assert np.isnan(values).any()
