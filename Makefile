@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 
 .PHONY: demo test lint bench clean
 
-demo: $(INSTALLED)
+demo: $(INSTALLED) # two models in demo/; a second time nothing is trained again
 	$(BIN)/python -m fenchel.demo
 
 test: lint

@@ -1,187 +1,190 @@
-"""What the maps look like and how they do: `python -m fenchel.demo [--out demo]`.
+"""Two models that inflect words, one dense and one sparse: `python -m fenchel.demo [--out demo]`.
 
-Draws the maps and the losses into a folder, and prints for every map its accuracy, its sparsity and
-its speed beside `torch.softmax`. Needs the extra `fenchel[dev]` (matplotlib and rich).
+Trains softmax and 1.5-entmax models on the languages that come with the package, prints what each is
+worth and how sparse it is, draws one lattice, and writes a report and pictures of the maps into a folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
-import fenchel
-from fenchel import plot
-from fenchel.errors import rule
+from fenchel.extras import require
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
-Map = Callable[[Tensor], Tensor]
+    from fenchel.analysis.tables import Cell
+    from fenchel.data import Example
+    from fenchel.recipes.figures import Figures
+    from fenchel.recipes.reading import Splits
+    from fenchel.recipes.running import Trained
+    from fenchel.search import Answer
 
-MAPS: dict[str, Map] = {
-    "softmax": fenchel.softmax,
-    "1.5-entmax": fenchel.entmax,
-    "sparsemax": fenchel.sparsemax,
-    "normmax": fenchel.normmax,
-    "budget": fenchel.budget,
+MODELS = {
+    "softmax": ("attention_map=softmax", "output_alpha=1"),
+    "1.5-entmax": ("attention_map=entmax", "attention_alpha=1.5", "output_alpha=1.5"),
 }
-TOTALS = {"budget": 2.0}  # every other map sums to one
-SECONDS_A_MAP = 1.0
-# With two scores, two units leave nothing to choose: the 2-D picture shares one and a half.
-CURVES: dict[str, Map] = {
-    **{name: map for name, map in MAPS.items() if name != "budget"},
-    "budget (k = 1.5)": lambda scores: fenchel.budget(scores, k=1.5),
+SPARSE = "1.5-entmax"
+# The paper's model, smaller and quicker to learn: a few minutes on one core.
+SETTINGS = (
+    "layers=1",
+    "dropout=0.2",
+    "attention=dot",
+    "training.batch_size=32",
+    "learning_rate=0.003",
+    "schedule=cosine",
+    "validate_every=2",
+    "monitor=exact",
+    "log_every=10",
+)
+FIGURES = {
+    "accuracy": "right forms, %",
+    "attention_support": "source symbols attended, mean",
+    "output_support": "next symbols considered, mean",
+    "single": "one answer has all probability, %",
+    "complete": "all answers of non-zero probability are listed, %",
+    "certified": "the answer is proven the most probable, %",
 }
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What the table says of one map; speeds are times relative to `torch.softmax`."""
+class Result:
+    """A trained model of the demo, its figures and its answers on the test set."""
 
     name: str
-    max_error: float
-    row_sum_error: float
-    nonzeros: float
-    forward: float
-    forward_backward: float
+    trained: Trained
+    figures: Figures
+    answers: list[Answer]
+    seconds: float
 
 
-def draw(out: Path, points: int = 121) -> Iterator[Path]:
-    """Draw every picture into `out`, one at a time, and yield its path."""
-    out.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, Callable[[], Any]] = {
-        "alpha_sweep": plot.alpha_sweep,
-        "curves": lambda: plot.curves(CURVES).figure,
-        "losses": lambda: plot.losses().figure,
-    }
-    for name, map in MAPS.items():
-        pictures[f"simplex_{name}"] = lambda name=name, map=map: (
-            plot.simplex_surface(map, title=name, points=points).figure
-        )
-    for name, picture in pictures.items():
-        path = out / f"{name}.png"
-        picture().savefig(path)
-        yield path
+def train(name: str, data: Splits, out: Path, changes: Sequence[str]) -> Result:
+    """Train one of the models and measure it."""
+    from fenchel.cli.epochs import teller
+    from fenchel.cli.progress import counting
+    from fenchel.recipes import recipe
+    from fenchel.recipes.figures import figures_of, keep_figures
+    from fenchel.recipes.running import Trained, learn
+
+    made = recipe("inflection", [*SETTINGS, *MODELS[name], *changes])
+    fitted = learn(made, data, out / name, report=teller(name))
+    trained = Trained.load(out / name)
+    with counting(f"{name}: answering", len(data.test)) as progress:
+        figures, answers = figures_of(trained, data.test, progress=progress)
+    keep_figures(trained.run, "test", figures)
+    return Result(name, trained, figures, answers, fitted.history[-1]["seconds"])
 
 
-def measure(rows: int = 4096, columns: int = 512, repetitions: int = 15) -> list[Figures]:
-    """Accuracy and sparsity of every map on normal scores, and its speed: one interleaved run."""
-    scores = torch.randn(rows, columns, generator=torch.Generator().manual_seed(0))
-    forward = _relative_times(_forward_step, scores, repetitions)
-    forward_backward = _relative_times(_training_step, scores, repetitions)
-    table = []
-    for name, map in MAPS.items():
-        p = map(scores)
-        with fenchel.implementation("reference"):
-            exact = map(scores.double())
-        table.append(
-            Figures(
-                name=name,
-                max_error=float((p - exact).abs().max()),
-                row_sum_error=float((p.double().sum(-1) - TOTALS.get(name, 1.0)).abs().max()),
-                nonzeros=float((p != 0).sum(-1).double().mean()),
-                forward=forward[name],
-                forward_backward=forward_backward[name],
-            )
-        )
-    return table
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Steps of models this small are shorter than the time that two threads wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
-def _relative_times(
-    step: Callable[[Map, Tensor], Tensor], scores: Tensor, repetitions: int
-) -> dict[str, float]:
-    """The median time of every map over that of `torch.softmax`, all taken in turns.
-
-    A map that has had its seconds leaves early, so that a slow one does not hold up the rest.
-    """
-    contenders: dict[str, Map] = {"torch.softmax": _torch_softmax, **MAPS}
-    for map in contenders.values():
-        step(map, scores)
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(repetitions):
-        for name, map in contenders.items():
-            if turn >= 3 and sum(times[name]) > SECONDS_A_MAP:
-                continue
-            start = time.perf_counter()
-            step(map, scores)
-            times[name].append(time.perf_counter() - start)
-    baseline = median(times["torch.softmax"])
-    return {name: median(times[name]) / baseline for name in MAPS}
+def compare(results: Sequence[Result]) -> list[list[Cell]]:
+    """One row a figure, with a column a model; the last row is the time that training took."""
+    rows: list[list[Cell]] = [
+        [text, *(float(result.figures[key]) for result in results)] for key, text in FIGURES.items()
+    ]
+    return [*rows, ["seconds of training", *(round(result.seconds) for result in results)]]
 
 
-def _torch_softmax(scores: Tensor) -> Tensor:
-    return torch.softmax(scores, -1)
+def lattice_example(result: Result, examples: Sequence[Example]) -> int:
+    """The place of an example to show: a few answers, all of them known, and the best one not sure."""
+
+    def rank(place: int) -> tuple[bool, bool, float]:
+        answer = result.answers[place]
+        few = answer.complete and 2 <= len(answer.hypotheses) <= 4
+        return (not few, examples[place].group != "english", abs(answer.best.probability - 0.6))
+
+    return min(range(len(examples)), key=rank)
 
 
-def _forward_step(map: Map, scores: Tensor) -> Tensor:
-    return map(scores)
+def show(console: Console, results: Sequence[Result], data: Splits) -> None:
+    """Print the comparison and one lattice."""
+    from fenchel.analysis.wording import SENTENCES, asked, proof
+    from fenchel.cli.console import grid
+    from fenchel.search import Lattice
+
+    title = f"inflection of {len(data.test)} unseen forms, after {len(data.train)} examples"
+    console.print(grid(title, ["", *MODELS], compare(results)))
+    sparse = next(result for result in results if result.name == SPARSE)
+    place = lattice_example(sparse, data.test)
+    example, answer, codec = data.test[place], sparse.answers[place], sparse.trained.run.codec
+    text = Lattice.of(answer).text(lambda token: codec.target_vocabulary.symbols([token])[0])
+    console.print(f"\n{asked(example, codec)}: {SENTENCES[proof(answer)]}", markup=False)
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"the right form is {example.target}\n", markup=False)
 
 
-def _training_step(map: Map, scores: Tensor) -> Tensor:
-    leaf = scores.detach().requires_grad_()
-    return torch.autograd.grad(map(leaf), leaf, scores)[0]
+def write_report(path: Path, results: Sequence[Result], data: Splits) -> None:
+    """One page: both models beside each other, then the sparse one in full."""
+    from fenchel.analysis.comparison import comparison
+    from fenchel.analysis.report import Table, page
 
-
-def table(figures: Sequence[Figures], rows: int, columns: int) -> Table:
-    """The figures as a table for the terminal."""
-    from rich.table import Table
-
-    result = Table(
-        title=f"float32, {rows} × {columns} normal scores, {torch.get_num_threads()} threads",
-        caption="errors: largest, against float64; speed: time / time of torch.softmax",
+    table = Table(
+        f"on {len(data.test)} forms that were not seen in training", ["", *MODELS], compare(results)
     )
-    headings = ("map", "error", "row-sum error", "non-zeros a row", "forward", "forward + backward")
-    for heading in headings:
-        result.add_column(heading, justify="left" if heading == "map" else "right")
-    for row in figures:
-        result.add_row(
-            row.name,
-            f"{row.max_error:.1e}",
-            f"{row.row_sum_error:.1e}",
-            f"{row.nonzeros:.1f}",
-            f"{row.forward:.2f}×",
-            f"{row.forward_backward:.2f}×",
-        )
-    return result
+    models = {result.name: (result.trained, result.figures, result.answers) for result in results}
+    path.write_text(page(comparison(table, models, SPARSE, data.test)), encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        "python -m fenchel.demo", description="Draw and measure the maps."
-    )
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder of the pictures")
-    parser.add_argument("--rows", type=int, default=4096, help="rows of scores to measure on")
-    parser.add_argument("--columns", type=int, default=512, help="scores a row")
-    parser.add_argument("--repetitions", type=int, default=15, help="timed calls of each map")
-    parser.add_argument("--points", type=int, default=121, help="grid of a surface, each way")
-    options = parser.parse_args(arguments)
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ModuleNotFoundError as missing:
-        raise rule(
-            "the demo prints with rich",
-            expected="the extra fenchel[dev] (pip install 'fenchel[dev]')",
-            got=f"no module {missing.name}",
-        ) from missing
+    options = _parser().parse_args(arguments)
+    Console = require("rich.console", extra="train").Console
+    require("matplotlib", extra="plot")
+    from fenchel.analysis import maps
+    from fenchel.recipes import recipe
+    from fenchel.recipes.reading import Splits, splits
 
     console = Console()
-    pictures = 3 + len(MAPS)
-    written = list(
-        track(draw(options.out, options.points), "drawing", total=pictures, console=console)
+    if options.maps:
+        with console.status("measuring the maps (the first run compiles the kernels)"):
+            figures = maps.measure(options.rows)
+        console.print(maps.table(figures, options.rows, 512))
+    whole = splits(recipe("inflection"), [], [], [])
+    few = slice(0, options.examples)
+    data = Splits(whole.train[few], whole.dev[few], whole.test[few], whole.notes)
+    options.out.mkdir(parents=True, exist_ok=True)
+    console.print(*data.notes, sep="\n")
+    sizes = [f"{name}_size={options.size}" for name in ("embedding", "hidden")]
+    changes = [*sizes, f"epochs={options.epochs}", "accelerator=cpu"]
+    with one_thread():
+        results = [train(name, data, options.out, changes) for name in MODELS]
+    show(console, results, data)
+    report = options.out / "report.html"
+    write_report(report, results, data)
+    with console.status("drawing the maps"):
+        pictures = list(maps.draw(options.out, options.points))
+    written = [report, *pictures, *(result.trained.run.path for result in results)]
+    console.print("wrote", *map(str, written), sep="\n  ", soft_wrap=True)
+    console.print(f"try: fenchel predict {results[-1].trained.run.path} -", soft_wrap=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m fenchel.demo", description="Train a dense and a sparse model and compare them."
     )
-    with console.status("measuring (the first run compiles the kernels)"):
-        figures = measure(options.rows, options.columns, options.repetitions)
-    console.print(table(figures, options.rows, options.columns))
-    console.print(f"wrote {len(written)} pictures:", *map(str, written), sep="\n  ", soft_wrap=True)
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder of all that is made")
+    parser.add_argument("--epochs", type=int, default=20, help="passes over the examples")
+    parser.add_argument("--size", type=int, default=128, help="of embeddings and states")
+    parser.add_argument("--examples", type=int, help="of each part of the data, at most")
+    parser.add_argument("--points", type=int, default=121, help="grid of a surface, each way")
+    parser.add_argument("--maps", action="store_true", help="also measure the maps themselves")
+    parser.add_argument("--rows", type=int, default=4096, help="rows of scores of --maps")
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Looking inside trained models: supports, attention maps, lattices, and the HTML report."""

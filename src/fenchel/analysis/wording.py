@@ -1,0 +1,38 @@
+"""Examples and proofs in the words of a person."""
+
+from __future__ import annotations
+
+from fenchel.data import Codec, Example
+from fenchel.search import Answer
+
+SENTENCES = {
+    "only": "all probability is on this answer",
+    "complete": "all answers of non-zero probability",
+    "best": "no answer is more probable",
+    "unproven": "there may be a more probable answer",
+}
+
+
+def proof(answer: Answer) -> str:
+    """What a search has proven, as the word that `SENTENCES` explains."""
+    if answer.single:
+        return "only"
+    if answer.complete:
+        return "complete"
+    return "best" if answer.certified else "unproven"
+
+
+def tags_of(example: Example, codec: Codec) -> tuple[str, ...]:
+    """The tags that the model sees: the language is one of them where there are several."""
+    unseen = example.has_language and len(codec.languages) < 2
+    return example.tags[1:] if unseen else example.tags
+
+
+def asked(example: Example, codec: Codec) -> str:
+    """What was asked, as a person would write it.
+
+    >>> codec = Codec.fit([Example("draw", "drew", ("V", "PST"))])
+    >>> asked(Example("walk", None, ("english", "V", "PST"), "english"), codec)
+    'walk V;PST'
+    """
+    return " ".join(part for part in (example.source, ";".join(tags_of(example, codec))) if part)

@@ -1,0 +1,5 @@
+"""`python -m fenchel.cli` is `fenchel`."""
+
+from fenchel.cli import main
+
+main()

@@ -1,0 +1,85 @@
+"""`fenchel evaluate`: the figures of a run on its test set, or on any file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fenchel.cli.console import grid, note, out, write_json
+from fenchel.cli.progress import counting
+
+if TYPE_CHECKING:
+    from fenchel.data import Example
+    from fenchel.recipes.running import Trained
+
+MEANINGS = {
+    "accuracy": "right answers, averaged over languages",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "rouge_1": "ROUGE-1",
+    "rouge_2": "ROUGE-2",
+    "rouge_l": "ROUGE-L",
+    "single": "share with one answer of non-zero probability",
+    "complete": "share with all answers of non-zero probability found",
+    "certified": "share proven to be the most probable",
+    "attention_support": "source positions attended, on average",
+    "output_support": "symbols considered, on average",
+    "token_accuracy": "right next symbols",
+    "examples": "examples",
+}
+
+
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE…", help="Examples with answers [default: the run's test set]."),
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept in search.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Measure a run: accuracy, BLEU or ROUGE, supports, and how many answers are proven."""
+    from fenchel.recipes.running import Trained
+
+    trained = Trained.load(folder)
+    split, examples = trained.examples(data or [])
+    figures = evaluated(trained, examples, split, beam=beam, keep=not data and beam is None)
+    if as_json:
+        write_json(figures)
+    else:
+        show(figures, trained.recipe.metric, ", ".join(data or [split]))
+
+
+def evaluated(
+    trained: Trained,
+    examples: Sequence[Example],
+    split: str,
+    *,
+    beam: int | None = None,
+    keep: bool = True,
+) -> dict[str, object]:
+    """The figures of a run; they are kept in its folder unless the data or the search are others."""
+    from fenchel.recipes.figures import figures_of, keep_figures
+
+    with counting(f"answering {split}", len(examples)) as progress:
+        figures, _ = figures_of(trained, examples, width=beam, progress=progress)
+    if keep:
+        keep_figures(trained.run, split, figures)
+    return figures
+
+
+def show(figures: Mapping[str, object], metric: str, title: str) -> None:
+    """Print the figures, the main one first."""
+    order = [metric, *(key for key in MEANINGS if key != metric)]
+    rows = [
+        (key, figures[key], MEANINGS.get(key, "")) for key in order if figures.get(key) is not None
+    ]
+    out.print(grid(title, ["figure", "value", "meaning"], rows))
+    groups = figures.get("groups")
+    if isinstance(groups, Mapping) and 1 < len(groups) <= 12:
+        out.print(grid("by language", ["language", metric], list(groups.items())))
+    elif isinstance(groups, Mapping) and len(groups) > 12:
+        note(f"{len(groups)} languages; --json lists each")

@@ -1,0 +1,42 @@
+"""`fenchel data`: where the public data sets come from, and whether a folder holds one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fenchel.cli.console import grid, out, write
+from fenchel.recipes.names import unknown
+
+
+def data(
+    name: Annotated[str | None, typer.Argument(help="A data set; all are listed without.")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="A folder that should hold it.")] = None,
+) -> None:
+    """Say where the papers' data sets come from, and check a folder that holds one.
+
+    Nothing is downloaded: every set has its own terms. Exit code 1 says that a folder is not complete.
+    """
+    from fenchel.data.official import check, named, official_sets
+
+    if name is None:
+        rows = [(each.name, each.title, each.licence) for each in official_sets().values()]
+        out.print(grid("public data sets: fenchel data NAME", ["name", "what", "licence"], rows))
+        return
+    if name not in official_sets():
+        raise unknown("data set", name, official_sets())
+    known = named(name)
+    if folder is None:
+        count = sum(known.lines.values())
+        for line in (known.title, known.url, f"licence: {known.licence}"):
+            write(line)
+        write(f"{len(known.lines)} files, {count} lines; fenchel data {name} FOLDER checks a copy")
+        return
+    found = check(name, folder)
+    for sentence in found.report():
+        write(sentence)
+    if not found.complete:
+        raise typer.Exit(1)
+    write("Complete.")

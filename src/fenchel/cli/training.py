@@ -1,0 +1,83 @@
+"""`fenchel train`: a recipe, a person's files, one folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fenchel.cli.console import note
+from fenchel.cli.evaluation import evaluated, show
+
+
+def train(
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help="See fenchel list.")],
+    train: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE…", help="What to learn from: TSV or JSONL, also .xz."),
+    ] = None,
+    dev: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE…", help="Chooses the best epoch; held out of --train if not given."
+        ),
+    ] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(metavar="FILE…", help="Measured once, at the end.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The run's folder [default: runs/RECIPE].")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data, at most.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of everything random.")] = None,
+    devices: Annotated[str | None, typer.Option(help="How many GPUs or processes.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="How many machines.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="How they work together: ddp, …")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any setting: fenchel list --settings RECIPE."
+        ),
+    ] = None,
+) -> None:
+    """Train a model. The same command goes on with a run that was stopped.
+
+    Without --train, inflection learns from the four languages that come with the package.
+    """
+    from fenchel.cli.epochs import teller
+    from fenchel.recipes import recipe as make
+    from fenchel.recipes.reading import splits
+    from fenchel.recipes.running import Trained, learn
+
+    shortcuts = {"epochs": epochs, "seed": seed, "devices": devices, "nodes": nodes}
+    given = {**shortcuts, "strategy": strategy}.items()
+    chosen = [f"training.{key}={value}" for key, value in given if value is not None]
+    recipe = make(name, [*chosen, *(changes or [])])
+    folder = out or Path("runs") / name
+    files = {"train": train or [], "dev": dev or [], "test": test or []}
+    data = splits(recipe, **files)
+    first = is_first_process()
+    if first:
+        for sentence in data.notes:
+            note(sentence)
+        note(f"the run is in {folder}; the same command goes on with it if it is stopped")
+    known = {split: paths for split, paths in files.items() if paths}
+    result = learn(recipe, data, folder, files=known, report=teller())
+    if not first:
+        return
+    if not result.finished:
+        note("time ran out before the last epoch; the same command goes on")
+    split = "test" if data.test else "dev"
+    figures = evaluated(Trained.load(folder), data.test or data.dev, split)
+    show(figures, recipe.metric, split)
+    note(f"next: fenchel predict {folder} FILE, fenchel report {folder}")
+
+
+def is_first_process() -> bool:
+    """Whether this is the process that speaks, of those that train together."""
+    ranks = (os.environ.get(name, "0") for name in ("LOCAL_RANK", "NODE_RANK"))
+    return all(rank == "0" for rank in ranks)

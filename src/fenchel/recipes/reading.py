@@ -1,0 +1,94 @@
+"""The examples of a run: from a person's files, or from the languages that come with the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from fenchel.data import Example, read_inflection, read_parallel, shipped
+from fenchel.data.lines import plain_name
+from fenchel.errors import rule
+from fenchel.recipes.recipe import DataConfig, Recipe
+
+Paths = Sequence[str]
+COLUMNS = {"inflection": "lemma<tab>form<tab>tags", "parallel": "source<tab>target"}
+RECORDS = (".tsv", ".jsonl", ".ndjson", ".json")
+LARGEST_HELD_OUT = 2000
+SHIPPED = "the languages that come with fenchel"
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Examples to learn from, to choose the best epoch by, and to measure with; `notes` say whence."""
+
+    train: list[Example]
+    dev: list[Example]
+    test: list[Example]
+    notes: tuple[str, ...] = ()
+
+
+def read(
+    data: DataConfig, paths: Paths, *, need_targets: bool, language: str | None = None
+) -> list[Example]:
+    """The examples of some files, in the order given.
+
+    Two files of a pair of languages whose names are not those of records (.tsv, .jsonl) are the
+    sources and the targets, line by line.
+    """
+    if data.format == "inflection":
+        return read_inflection(paths, language, need_targets=need_targets)
+    if len(paths) == 2 and not any(plain_name(path).endswith(RECORDS) for path in paths):
+        return read_parallel(*paths)
+    return [e for path in paths for e in read_parallel(path, need_targets=need_targets)]
+
+
+def splits(recipe: Recipe, train: Paths, dev: Paths, test: Paths) -> Splits:
+    """The data of a run; without files, the shipped set where the recipe has one."""
+    if not train:
+        return _shipped(recipe, dev, test)
+    examples = read(recipe.data, train, need_targets=True)
+    notes = [f"learning from {len(examples)} examples"]
+    if dev:
+        chosen = read(recipe.data, dev, need_targets=True)
+    else:
+        examples, chosen = _held_out(recipe, examples)
+        notes.append(f"without --dev, {len(chosen)} of them are held out to choose the best epoch")
+    measured = read(recipe.data, test, need_targets=True) if test else []
+    return Splits(examples, chosen, measured, tuple(notes))
+
+
+def _shipped(recipe: Recipe, dev: Paths, test: Paths) -> Splits:
+    if recipe.data.format != "inflection":
+        raise rule(
+            f"{recipe.name} needs examples to learn from",
+            expected=f"--train FILE of lines {COLUMNS[recipe.data.format]}",
+            got="no --train",
+        )
+    if dev or test:
+        given = "--dev" if dev else "--test"
+        raise rule("the shipped data come whole", expected="--train FILE", got=f"{given} alone")
+    sets = shipped()
+    languages = sorted({example.group for example in sets["train"]})
+    count = len(sets["train"])
+    note = f"no --train: learning from {count} examples of {SHIPPED} ({', '.join(languages)})"
+    return Splits(sets["train"], sets["dev"], sets["test"], (note,))
+
+
+def _held_out(recipe: Recipe, examples: list[Example]) -> tuple[list[Example], list[Example]]:
+    """Some of the examples, the same ones for the same seed, kept away from training."""
+    count = min(max(1, round(recipe.data.held_out * len(examples))), LARGEST_HELD_OUT)
+    if count >= len(examples):
+        raise rule("examples can be held out", expected="two examples or --dev", got=len(examples))
+    generator = torch.Generator().manual_seed(recipe.training.seed)
+    order = torch.randperm(len(examples), generator=generator).tolist()
+    held = set(order[:count])
+    kept = [example for place, example in enumerate(examples) if place not in held]
+    return kept, [examples[place] for place in sorted(held)]
+
+
+def absolute(paths: Paths) -> list[str]:
+    """Paths that can be found again from anywhere."""
+    return [str(Path(path).resolve()) for path in paths]

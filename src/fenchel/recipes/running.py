@@ -1,0 +1,88 @@
+"""A recipe and its data to a run, and a run to its recipe, its data and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fenchel.data import Codec, Example
+from fenchel.errors import rule
+from fenchel.recipes.reading import Paths, Splits, absolute, read, shipped
+from fenchel.recipes.recipe import Recipe
+from fenchel.training import Run, RunResult, fit
+from fenchel.training.progress import Record
+
+Files = Mapping[str, Sequence[str]]
+
+
+def learn(
+    recipe: Recipe,
+    data: Splits,
+    folder: str | Path,
+    *,
+    files: Files | None = None,
+    report: Callable[[Record], None] | None = None,
+    progress_bar: bool = True,
+) -> RunResult:
+    """Train the recipe's model into a folder, or go on with it.
+
+    `files` says which files the data came from, so that the run can find them again; none are
+    those of the package.
+    """
+    codec = codec_of(recipe, data.train)
+    kept = {name: absolute(paths) for name, paths in (files or {}).items()}
+    return fit(
+        folder,
+        recipe.model,
+        recipe.training,
+        codec,
+        data.train,
+        data.dev,
+        recipe={"recipe": recipe.state(), "files": kept},
+        report=report,
+        progress_bar=progress_bar,
+    )
+
+
+def codec_of(recipe: Recipe, examples: Sequence[Example]) -> Codec:
+    """The segmentation and the vocabularies of a training set, as the recipe wants them."""
+    return Codec.fit(
+        examples,
+        segmentation=recipe.data.segmentation,
+        merges=recipe.data.merges,
+        joint=recipe.data.joint,
+        min_count=recipe.data.min_count,
+    )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run that a recipe made."""
+
+    run: Run
+    recipe: Recipe
+    files: Files
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Trained:
+        """The run in a folder, with its recipe."""
+        run = Run.load(folder)
+        kept: Mapping[str, Any] = run.recipe or {}
+        if "recipe" not in kept:
+            got = f"a run in {folder} that knows none"
+            raise rule("a run knows its recipe", expected="one made by fenchel train", got=got)
+        recipe = Recipe.from_state(kept["recipe"])
+        return cls(run, replace(recipe, model=run.model_config), kept.get("files", {}))
+
+    def examples(self, paths: Paths = ()) -> tuple[str, list[Example]]:
+        """What to measure with, and its name: these files, else the run's test set, else its dev set."""
+        if paths:
+            return "data", read(self.recipe.data, paths, need_targets=True)
+        for split in ("test", "dev"):
+            if self.files.get(split):
+                return split, read(self.recipe.data, self.files[split], need_targets=True)
+        if self.recipe.data.format == "inflection" and not self.files.get("train"):
+            return "test", shipped()["test"]
+        raise rule("the run has a test or a dev set", expected="--data FILE", got="neither")

@@ -1,0 +1,160 @@
+"""Training a model into a folder, from the beginning or from where it was stopped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fenchel.data.batches import Encoded
+from fenchel.data.codec import Codec
+from fenchel.data.example import Example
+from fenchel.errors import rule
+from fenchel.extras import require
+from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from fenchel.training.config import TrainingConfig
+from fenchel.training.files import load_tensors
+from fenchel.training.progress import Progress, Record
+from fenchel.training.run import Run, digest, restore_weights
+from fenchel.training.segments import Segments
+
+Data = Encoded | Sequence[Example]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What training came to.
+
+    `finished` is false if time ran out; the same call goes on.
+    """
+
+    path: Path
+    best: Record
+    history: tuple[Record, ...]
+    finished: bool
+
+
+def fit(
+    run_dir: str | Path,
+    model_config: Seq2SeqConfig,
+    training_config: TrainingConfig,
+    codec: Codec,
+    train: Data,
+    dev: Data,
+    *,
+    recipe: Mapping[str, Any] | None = None,
+    report: Callable[[Record], None] | None = None,
+    progress_bar: bool = True,
+) -> RunResult:
+    """Train a model; the folder `run_dir` is a `Run` from then on.
+
+    If the folder holds a checkpoint of the same configuration and data, training goes on from it, and
+    comes to the same figures as if it had never been stopped. All files are written as a whole: a
+    process may be killed at any time, and loses at most the steps since the last checkpoint.
+
+    Args:
+        run_dir: the folder, made if it is not there.
+        model_config: the sizes of its vocabularies are replaced by those of `codec`.
+        training_config: how to train.
+        codec: text to numbers and back.
+        train, dev: examples with targets, encoded or not.
+        recipe: kept in the run, for the caller.
+        report: called with every validation's record, in the first process only.
+        progress_bar: show one, if the output is a terminal.
+    """
+    train, dev = _encoded(train, codec, "train"), _encoded(dev, codec, "dev")
+    sizes = {
+        "source_size": len(codec.source_vocabulary),
+        "target_size": len(codec.target_vocabulary),
+    }
+    run = Run(
+        Path(run_dir), replace(model_config, **sizes), training_config, codec, recipe, digest(train)
+    )
+    checkpoint = _checkpoint(run)
+    if checkpoint is None or not _is_finished(checkpoint, training_config):
+        _train(run, train, dev, checkpoint, report, progress_bar)
+    return _result(run)
+
+
+def _checkpoint(run: Run) -> dict[str, Any] | None:
+    """What the folder has to go on from; an error if that is another run's."""
+    if (run.path / "config.json").exists():
+        run.check_continues(Run.load(run.path))
+    elif run.checkpoint_path.exists():
+        got = f"{run.checkpoint_path} without a config.json"
+        raise rule("a run is a whole folder", expected="both or an empty folder", got=got)
+    return load_checkpoint(run) if run.checkpoint_path.exists() else None
+
+
+def load_checkpoint(run: Run) -> dict[str, Any]:
+    checkpoint = load_tensors(run.checkpoint_path)
+    missing = {"model", "optimizer", "precision", "totals", "progress"} - checkpoint.keys()
+    if missing:
+        expected, got = f"all parts in {run.checkpoint_path}", f"no {', '.join(sorted(missing))}"
+        raise rule("a checkpoint is whole", expected=expected, got=got)
+    return checkpoint
+
+
+def _is_finished(checkpoint: dict[str, Any], config: TrainingConfig) -> bool:
+    """Whether nothing is left to do; a run whose number of epochs was raised has epochs left."""
+    progress = Progress(**checkpoint["progress"])
+    done = progress.history[-1]["epoch"] if progress.history else 0
+    if config.max_seconds is not None and progress.seconds > config.max_seconds:
+        return True
+    return progress.finished and (done >= config.epochs or progress.out_of_patience(config))
+
+
+def _train(
+    run: Run,
+    train: Encoded,
+    dev: Encoded,
+    checkpoint: dict[str, Any] | None,
+    report: Callable[[Record], None] | None,
+    progress_bar: bool,
+) -> None:
+    require("lightning.pytorch", extra="train")
+    from fenchel.training.bar import Bar
+    from fenchel.training.keeper import Keeper
+    from fenchel.training.module import TrainingModule
+    from fenchel.training.trainer import make_trainer, quiet
+
+    config = run.training_config
+    torch.manual_seed(config.seed)
+    model = Seq2Seq(run.model_config)
+    progress = Progress()
+    if checkpoint is not None:
+        restore_weights(model, checkpoint["model"], run.checkpoint_path)
+        progress = Progress(**checkpoint["progress"])
+    segments = Segments(train, config, progress)
+    module = TrainingModule(model, config, segments, checkpoint)
+    callbacks: list[Any] = [Keeper(run, dev, segments, report)]
+    if progress_bar and sys.stderr.isatty():
+        callbacks.append(Bar(segments))
+    with quiet():
+        trainer = make_trainer(run, callbacks)
+        if trainer.is_global_zero:
+            run.save()
+        trainer.fit(module)
+
+
+def _result(run: Run) -> RunResult:
+    """From the files alone: training may have happened in other processes."""
+    progress = Progress(**load_checkpoint(run)["progress"])
+    if progress.best is None:
+        got = f"none after {progress.segments} segments"
+        raise rule("training ends with a validation", expected="at least one", got=got)
+    best, history = progress.history[progress.best], tuple(progress.history)
+    return RunResult(run.path, best, history, progress.finished)
+
+
+def _encoded(data: Data, codec: Codec, name: str) -> Encoded:
+    encoded = data if isinstance(data, Encoded) else Encoded.of(data, codec)
+    if len(encoded) == 0:
+        raise rule(f"{name} has examples", expected="at least one", got="none")
+    if int(encoded.target.lengths.min()) == 0:
+        raise rule(f"{name} has targets", expected="a target for every example", got="none")
+    return encoded

@@ -1,0 +1,77 @@
+"""Where training stands: what a checkpoint remembers beside weights and optimizer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fenchel.training.config import TrainingConfig
+
+Record = dict[str, float]
+
+
+@dataclass
+class Progress:
+    """Counts segments, the pieces of an epoch between checkpoints, and judges validations.
+
+    Attributes:
+        segments: that are done.
+        rate: the factor that halving has left of the learning rate.
+        history: one record a validation.
+        best: the place in the history of the best one so far.
+        seconds: spent on training, over all sittings.
+        finished: nothing is left to do.
+    """
+
+    segments: int = 0
+    rate: float = 1.0
+    history: list[Record] = field(default_factory=list)
+    best: int | None = None
+    seconds: float = 0.0
+    finished: bool = False
+
+    def judge(self, record: Record, config: TrainingConfig) -> bool:
+        """Add a validation; the rate is halved if its loss has risen. Whether it is the best."""
+        if (
+            self.history
+            and record["loss"] > self.history[-1]["loss"]
+            and config.schedule == "halve"
+        ):
+            self.rate /= 2
+        self.history.append(record)
+        if self.best is not None and not _better(record, self.history[self.best], config.monitor):
+            return False
+        self.best = len(self.history) - 1
+        return True
+
+    def out_of_patience(self, config: TrainingConfig) -> bool:
+        """Whether the last `patience` validations have brought nothing better."""
+        if config.patience is None or self.best is None:
+            return False
+        return len(self.history) - 1 - self.best >= config.patience
+
+    def state(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+def learning_rate(config: TrainingConfig, progress: Progress, step: int, epoch: float) -> float:
+    """The rate of a step; `epoch` counts the passes done, with a fraction.
+
+    >>> config = TrainingConfig(schedule="cosine", epochs=10, learning_rate=1.0)
+    >>> [round(learning_rate(config, Progress(), 100, epoch), 3) for epoch in (0, 5, 9, 10)]
+    [1.0, 0.5, 0.024, 0.0]
+    """
+    rate = config.learning_rate * progress.rate
+    if config.schedule == "cosine":
+        rate *= 0.5 * (1 + math.cos(math.pi * min(epoch / config.epochs, 1.0)))
+    if step < config.warmup_steps:
+        rate *= (step + 1) / config.warmup_steps
+    return rate
+
+
+def _better(record: Record, best: Record, monitor: str) -> bool:
+    if monitor == "loss":
+        return record["loss"] < best["loss"]
+    return record[monitor] > best[monitor]

@@ -1,0 +1,64 @@
+"""Lightning's trainer, without what the run folder does itself."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+from fenchel.extras import require
+from fenchel.training.run import Run
+
+lightning = require("lightning.pytorch", extra="train")
+
+
+def make_trainer(run: Run, callbacks: list[Any]) -> Any:
+    """The trainer of a run: it moves, steps and synchronises; validation and files are a callback's."""
+    config = run.training_config
+    logger: Any = False
+    if find_spec("tensorboard") is not None:
+        logs = require("lightning.pytorch.loggers", extra="train")
+        logger = logs.TensorBoardLogger(run.path / "logs", name="", version="")
+    return lightning.Trainer(
+        accelerator=config.accelerator,
+        devices=config.devices,
+        num_nodes=config.nodes,
+        strategy=config.strategy,
+        precision=config.precision,
+        gradient_clip_val=None if config.cuda_graphs else config.clip,
+        max_epochs=-1,
+        callbacks=callbacks,
+        logger=logger,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+    )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Lightning's remarks are left out, its warnings stay; matrix products may use TF32 on a GPU.
+
+    One warning is left out: of a torch class that Lightning itself still uses.
+    """
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    precision = torch.get_float32_matmul_precision()
+    for logger in loggers:
+        logger.setLevel(logging.WARNING)
+    torch.set_float32_matmul_precision("high")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r".*LeafSpec.*deprecated")
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,133 @@
+"""The other commands, and what all of them share."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fenchel.bibliography import ENTRIES
+from fenchel.cli import benching, main
+from fenchel.cli.arguments import spread
+from fenchel.recipes import RECIPES
+from fenchel.recipes.reproductions import TABLES
+
+
+def test_help_names_every_command(fenchel):
+    outcome = fenchel("--help")
+    assert outcome.code == 0
+    for command in ("list", "train", "evaluate", "predict", "report", "reproduce", "bench", "cite"):
+        assert command in outcome.out
+
+
+@pytest.mark.parametrize("command", ["list", "train", "evaluate", "predict", "report", "reproduce"])
+def test_every_command_explains_itself(fenchel, command):
+    outcome = fenchel(command, "--help")
+    assert outcome.code == 0
+    assert "Usage: fenchel" in outcome.out
+
+
+def test_a_wrong_command_is_refused(fenchel):
+    outcome = fenchel("trian")
+    assert outcome.code == 2
+    assert "train" in outcome.err
+
+
+def test_the_list_has_every_recipe_and_table(fenchel):
+    known = json.loads(fenchel("list", "--json").out)
+    assert list(known["recipes"]) == list(RECIPES)
+    assert list(known["tables"]) == list(TABLES)
+    shown = fenchel("list").out
+    assert all(name in shown for name in (*RECIPES, *TABLES))
+
+
+def test_the_settings_of_a_recipe_are_listed(fenchel):
+    values = json.loads(fenchel("list", "--settings", "inflection", "--json").out)
+    assert values["model.hidden_size"] == 300
+    assert "search.width" in fenchel("list", "--settings", "inflection").out
+    assert fenchel("list", "--settings", "nothing").code == 2
+
+
+def test_citations_are_bibtex(fenchel):
+    assert fenchel("cite").out.count("@") == len(ENTRIES)
+    one = fenchel("cite", "sparsemax", "sparsemax_loss")
+    assert one.out.count("@") == 1
+    wrong = fenchel("cite", "sparsmax")
+    assert wrong.code == 2
+    assert "'sparsemax' (the nearest)" in wrong.err
+
+
+def test_the_benchmarks_get_their_options(fenchel, monkeypatch):
+    received = []
+    module = benching.import_module("benchmarks.__main__")
+    monkeypatch.setattr(module, "main", received.append)
+    assert fenchel("bench", "--quick", "--only", "sparsemax").code == 0
+    assert received == [["--quick", "--only", "sparsemax"]]
+
+
+def test_without_the_repository_the_benchmarks_are_missed(fenchel, monkeypatch, tmp_path):
+    monkeypatch.setattr(benching, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(benching, "find_spec", lambda name: None)
+    outcome = fenchel("bench")
+    assert outcome.code == 2
+    assert "a checkout of fenchel" in outcome.err
+
+
+def test_official_data_are_listed_and_checked(fenchel, tmp_path):
+    assert "multi30k" in fenchel("data").out
+    assert "https://" in fenchel("data", "multi30k").out
+    outcome = fenchel("data", "multi30k", tmp_path)
+    assert outcome.code == 1
+    assert "is missing" in outcome.out
+    wrong = fenchel("data", "multi40k")
+    assert wrong.code == 2
+    assert "'multi30k' (the nearest)" in wrong.err
+
+
+def test_version(fenchel):
+    assert fenchel("--version").out.startswith("fenchel ")
+
+
+def test_file_lists_are_spread_only_where_they_cannot_be_mistaken():
+    assert spread(["train", "x", "--train", "a", "b", "--set", "k=v"]) == [
+        "train", "x", "--train", "a", "--train", "b", "--set", "k=v"
+    ]  # fmt: skip
+    assert spread(["predict", "run", "-"]) == ["predict", "run", "-"]
+    assert spread(["train", "--train", "a", "x"]) == ["train", "--train", "a", "x"]
+    assert spread([]) == []
+
+
+def by_hand():
+    raise KeyboardInterrupt
+
+
+def by_lightning():
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        sys.exit(1)
+
+
+@pytest.mark.parametrize("interrupt", [by_hand, by_lightning])
+def test_an_interruption_says_how_to_go_on(fenchel, monkeypatch, interrupt):
+    monkeypatch.setattr("fenchel.cli.citing.citation", interrupt)
+    outcome = fenchel("cite")
+    assert outcome.code == 130
+    assert "the same command goes on" in outcome.err
+
+
+def test_missing_extras_are_named(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as left:
+        main(["list"])
+    assert left.value.code == 2
+    assert "fenchel[train]" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{sys.executable} -m fenchel.cli cite | head -1"
+    found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("@")
+    assert found.stderr == ""

@@ -1,0 +1,135 @@
+"""`fenchel train` and `fenchel evaluate`, as a person uses them on their own files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import settings
+
+
+def test_a_run_is_made_from_a_persons_files_and_the_same_command_ends_at_once(fenchel, run, words):
+    again = ["train", "inflection", *(f"--{n}={words / n}.tsv" for n in ("train", "dev", "test"))]
+    before = (run / "best.pt").stat().st_mtime_ns
+    outcome = fenchel(*again, "--out", run, "--epochs", 2, *settings())
+    assert outcome.code == 0
+    assert (run / "best.pt").stat().st_mtime_ns == before
+    assert "accuracy" in outcome.out
+    assert "learning from 14 examples" in outcome.err
+    assert "epoch" not in outcome.err
+    assert f"fenchel predict {run}" in outcome.err
+
+
+def test_another_configuration_does_not_overwrite_a_run(fenchel, run, words):
+    files = [f"--{n}={words / n}.tsv" for n in ("train", "dev")]
+    before = (run / "config.json").read_bytes()
+    outcome = fenchel(
+        "train", "inflection", *files, "--out", run, "--epochs", 2, *settings("output_alpha=2")
+    )
+    assert outcome.code == 2
+    assert "holds another run: expected output_alpha=1.5 (or another folder)" in outcome.err
+    assert (run / "config.json").read_bytes() == before
+
+
+def test_several_files_may_follow_one_option(fenchel, tmp_path):
+    for language in ("english", "german"):
+        text = "".join(f"a{k}\tb{k}\tV\n" for k in range(4))
+        (tmp_path / f"{language}-train").write_text(text, encoding="utf-8")
+    files = [tmp_path / f"{language}-train" for language in ("english", "german")]
+    outcome = fenchel(
+        "train",
+        "inflection",
+        "--train",
+        *files,
+        "--out",
+        tmp_path / "run",
+        "--epochs",
+        1,
+        *settings(),
+    )
+    assert outcome.code == 0, outcome.err
+    assert "learning from 8 examples" in outcome.err
+    assert "1 of them are held out" in outcome.err
+    codec = json.loads((tmp_path / "run" / "codec.json").read_text(encoding="utf-8"))
+    assert codec["languages"] == ["english", "german"]
+    (tmp_path / "words.tsv").write_text("a1\tV\n", encoding="utf-8")
+    unsaid = fenchel("predict", tmp_path / "run", tmp_path / "words.tsv")
+    assert unsaid.code == 2
+    assert "--language with one of english, german" in unsaid.err
+    said = fenchel("predict", tmp_path / "run", tmp_path / "words.tsv", "--language", "german")
+    assert said.out.startswith("a1 german;V\t")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inflexion"], "there is no such recipe: expected 'inflection' (the nearest)"),
+        (["inflection", "--set", "hiden_size=3"], "'hidden_size' (the nearest)"),
+        (["inflection", "--set", "hidden_size=three"], "expected a whole number, got 'three'"),
+        (["inflection", "--set", "hidden_size=3"], "two directions"),
+        (["translation"], "--train FILE of lines source<tab>target"),
+        (["inflection", "--train", "nowhere.tsv"], "nowhere.tsv"),
+    ],
+)
+def test_a_mistake_is_one_message_and_nothing_is_written(
+    fenchel, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    outcome = fenchel("train", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.err.startswith("fenchel: ")
+    assert "Traceback" not in outcome.err
+    assert outcome.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_malformed_line_is_named_and_nothing_is_written(fenchel, tmp_path):
+    (tmp_path / "own.tsv").write_text("walk\twalked\tV;PST\nwalk walked\n", encoding="utf-8")
+    outcome = fenchel(
+        "train", "inflection", "--train", tmp_path / "own.tsv", "--out", tmp_path / "r"
+    )
+    assert outcome.code == 2
+    assert "own.tsv, line 2" in outcome.err
+    assert not (tmp_path / "r").exists()
+
+
+def test_evaluation_prints_one_object_with_the_main_figure(fenchel, run, words):
+    outcome = fenchel("evaluate", run, "--json")
+    figures = json.loads(outcome.out)
+    assert outcome.code == 0
+    assert 0 <= figures["accuracy"] <= 100
+    assert figures["examples"] == 3
+    assert {"single", "complete", "certified", "attention_support", "output_support"} <= set(
+        figures
+    )
+    kept = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    assert kept["test_search"] == figures
+    other = json.loads(fenchel("evaluate", run, "--data", words / "train.tsv", "--json").out)
+    assert other["examples"] == 14
+    assert json.loads((run / "metrics.json").read_text(encoding="utf-8")) == kept
+
+
+def test_evaluation_needs_answers_to_compare_with(fenchel, run, tmp_path):
+    (tmp_path / "bare.tsv").write_text("walk\tV;PST\n", encoding="utf-8")
+    outcome = fenchel("evaluate", run, "--data", tmp_path / "bare.tsv")
+    assert outcome.code == 2
+    assert "bare.tsv, line 1" in outcome.err
+
+
+def test_a_folder_that_is_no_run_is_named(fenchel, tmp_path):
+    for command in ("evaluate", "predict", "report"):
+        outcome = fenchel(command, tmp_path)
+        assert outcome.code == 2
+        assert "a run is a folder" in outcome.err
+
+
+def test_a_run_cut_short_is_told(fenchel, run, tmp_path):
+    import shutil
+
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "best.pt").write_bytes((copy / "best.pt").read_bytes()[:100])
+    outcome = fenchel("evaluate", copy)
+    assert outcome.code == 2
+    assert "a checkpoint is whole" in outcome.err

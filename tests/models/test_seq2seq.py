@@ -1,0 +1,230 @@
+"""The sequence-to-sequence model: one model whether it is trained, searched or looked at."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from fenchel import FenchelError, entmax
+from fenchel.data.batches import Batch
+from fenchel.data.vocabulary import BOS, EOS, PAD
+from fenchel.models import Seq2Seq, Seq2SeqConfig, Statistics
+from fenchel.models.seq2seq import model as model_file
+from fenchel.models.seq2seq.config import ATTENTIONS, MAPS
+from tests.models.batches import SOURCE, TARGET, random_batch, small_model
+
+
+def _alpha(name: str) -> float:
+    return 2.0 if name == "combined" else 1.5
+
+
+@pytest.mark.parametrize("feeding", [True, False])
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("name", MAPS)
+def test_a_stepper_gives_what_teacher_forcing_gives(name: str, attention: str, feeding: bool):
+    model = small_model(
+        attention=attention,
+        attention_map=name,
+        attention_alpha=_alpha(name),
+        input_feeding=feeding,
+    )
+    batch = random_batch()
+    scores, weights = model(batch.source, batch.source_lengths, batch.target)
+    stepper = model.stepper(batch.source, batch.source_lengths)
+    state, tokens = stepper.start(2), torch.full((5, 2), BOS)
+    for step in range(batch.target.shape[1]):
+        probabilities, state = stepper(tokens, state)
+        tokens = batch.target[:, step : step + 1].expand(-1, 2)
+        expected = entmax(scores[:, step], 1.5)
+        torch.testing.assert_close(probabilities, expected.unsqueeze(1).expand(-1, 2, -1))
+        torch.testing.assert_close(stepper.attention[:, 1], weights[:, step])
+    assert (weights.sum(-1) - 1).abs().max() < 1e-9
+    assert (weights * (batch.source == PAD).unsqueeze(1)).abs().max() == 0
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("attention", ["dot", "general"])
+@pytest.mark.parametrize("alpha", [1.0, 1.3, 1.5, 2.0])
+def test_the_steps_own_derivative_is_that_of_autograd(
+    alpha: float, attention: str, layers: int, monkeypatch: pytest.MonkeyPatch
+):
+    model = small_model(attention=attention, attention_alpha=alpha, layers=layers)
+    batch, results = random_batch(), []
+    for own in (True, False):
+        if not own:
+            monkeypatch.setattr(model.decoder, "_has_own_derivative", lambda memory: False)
+        model.zero_grad()
+        outputs = model(batch.source, batch.source_lengths, batch.target)
+        draw = torch.Generator().manual_seed(2)
+        pull = [torch.randn(o.shape, generator=draw, dtype=o.dtype) for o in outputs]
+        torch.autograd.backward(outputs, pull)
+        results.append([*outputs, *(p.grad for p in model.parameters())])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-9)
+
+
+def test_the_derivative_is_right_with_dropout():
+    model, batch = small_model(dropout=0.3), random_batch()
+    decoder = model.decoder
+    chosen = (decoder.lstm.weight_ih_l1, decoder.attention.of_query.weight, decoder.lstm.bias_hh_l1)
+
+    def loss(*_: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(3)
+        return model.loss(batch)[0]
+
+    assert torch.autograd.gradcheck(loss, chosen, fast_mode=True)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_encoder_is_a_packed_bidirectional_lstm(layers: int):
+    model, batch = small_model(layers=layers), random_batch()
+    encoder, results = model.encoder, []
+    for packed in (False, True):
+        model.zero_grad()
+        if packed:
+            lengths = batch.source_lengths
+            inputs = pack_padded_sequence(
+                encoder.embedding(batch.source), lengths, batch_first=True, enforce_sorted=False
+            )
+            outputs, ends = encoder.lstm(inputs)
+            states, _ = pad_packed_sequence(outputs, batch_first=True)
+            hidden, cell = (
+                end.view(layers, 2, 5, 4).transpose(1, 2).reshape(layers, 5, 8) for end in ends
+            )
+        else:
+            states, _, hidden, cell = encoder(batch.source)
+        draw = torch.Generator().manual_seed(2)
+        parts = (states, hidden, cell)
+        pull = [torch.randn(part.shape, generator=draw, dtype=part.dtype) for part in parts]
+        torch.autograd.backward(parts, pull)
+        results.append([*parts, *(p.grad.clone() for p in encoder.parameters())])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-9)
+
+
+@pytest.mark.parametrize("feeding", [True, False])
+def test_padding_changes_nothing(feeding: bool):
+    model, batch = small_model(input_feeding=feeding).eval(), random_batch()
+    together, statistics = model.loss(batch)
+    alone, sums = 0.0, torch.zeros(len(Statistics._fields), dtype=torch.float64)
+    for row in range(5):
+        source = int(batch.source_lengths[row])
+        target = int((batch.target[row] != PAD).sum())
+        one = Batch(
+            batch.source[row : row + 1, :source],
+            batch.source_lengths[row : row + 1],
+            batch.target[row : row + 1, :target],
+            batch.index[row : row + 1],
+        )
+        loss, of_one = model.loss(one)
+        alone, sums = alone + loss, sums + of_one.stacked()
+    torch.testing.assert_close(together, alone)
+    torch.testing.assert_close(statistics.stacked(), sums)
+
+
+def test_exact_sequences_are_those_that_greedy_search_finds():
+    model, batch = small_model().eval(), random_batch(size=12)
+    stepper = model.stepper(batch.source, batch.source_lengths)
+    state, tokens, found = stepper.start(1), torch.full((12, 1), BOS), []
+    for _ in range(6):
+        probabilities, state = stepper(tokens, state)
+        tokens = probabilities.argmax(-1)
+        found.append(tokens)
+    greedy = torch.cat(found, 1)
+    greedy[:, -1] = EOS  # what is right depends on the last symbol as well
+    target = greedy.clone()
+    target[::2, 2] = torch.where(greedy[::2, 2] == 4, 5, 4)
+    _, statistics = model.loss(batch._replace(target=target))
+    right = (tokens[1::2, 0] == EOS).sum().item()
+    assert statistics.exact.item() == right
+    _, statistics = model.loss(batch._replace(target=torch.cat(found, 1)))
+    assert statistics.exact.item() == 12
+
+
+def test_a_large_vocabulary_has_the_same_loss(monkeypatch: pytest.MonkeyPatch):
+    model, batch, results = small_model().train(), random_batch(), []
+    for limit in (1, 10_000):
+        monkeypatch.setattr(model_file, "LARGE_VOCABULARY", limit)
+        model.zero_grad()
+        loss, statistics = model.loss(batch)
+        loss.backward()
+        results.append([loss.detach(), statistics.stacked(), *(p.grad for p in model.parameters())])
+    for chunked, plain in zip(*results, strict=True):
+        torch.testing.assert_close(chunked, plain)
+
+
+def test_a_learned_alpha_starts_at_its_default_and_learns():
+    torch.manual_seed(0)
+    model = Seq2Seq(Seq2SeqConfig(SOURCE, TARGET, 6, 8, attention_alpha="learned"))
+    alpha = model.decoder.attention.map.alpha
+    assert alpha.item() == 1.5
+    model.loss(random_batch())[0].backward()
+    assert model.decoder.attention.map.exponent.logit.grad.abs() > 0
+
+
+def test_shared_embeddings_are_one_parameter():
+    model = small_model(share_embeddings=True, embedding_size=8)
+    assert model.decoder.embedding.weight is model.output.weight
+    assert len(list(model.parameters())) == len(list(small_model().parameters())) - 1
+
+
+def test_a_selected_stepper_goes_on_with_its_sentences():
+    model, batch = small_model(), random_batch()
+    stepper, rows = model.stepper(batch.source, batch.source_lengths), torch.tensor([3, 1])
+    probabilities, _ = stepper(torch.full((5, 1), BOS), stepper.start(1))
+    chosen = stepper.select(rows)
+    assert chosen.batch_size == 2
+    torch.testing.assert_close(
+        chosen(torch.full((2, 1), BOS), chosen.start(1))[0], probabilities[rows]
+    )
+
+
+def test_attend_says_what_was_looked_at_and_considered():
+    model, batch = small_model().eval(), random_batch()
+    seen = model.attend(batch.source, batch.source_lengths, batch.target)
+    _, statistics = model.loss(batch)
+    means = statistics.means()
+    valid = seen.valid
+    assert means["attention_support"] == seen.attention_support[valid].double().mean()
+    assert means["output_support"] == seen.output_support[valid].double().mean()
+    assert 1 <= means["output_support"] < TARGET
+
+
+@pytest.mark.parametrize("feeding", [True, False])
+def test_half_precision_comes_close(feeding: bool):
+    model, batch = small_model(spread=2.0, input_feeding=feeding).float().eval(), random_batch()
+    exact, _ = model.loss(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded, _ = model.loss(batch)
+    assert rounded.dtype == torch.float32
+    assert rounded.item() == pytest.approx(exact.item(), rel=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_the_steps_can_be_traced_whole_by_compile():
+    torch.manual_seed(0)
+    model, batch = Seq2Seq(Seq2SeqConfig(SOURCE, TARGET, 6, 8)).eval(), random_batch()
+    expected, _ = model.loss(batch)
+    model.decoder.compile_steps(backend="eager", fullgraph=True)
+    torch.testing.assert_close(model.loss(batch)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"hidden_size": 7}, "two directions"),
+        ({"layers": 0}, "layers is a size"),
+        ({"dropout": 1.0}, "dropout is a share"),
+        ({"attention": "bilinear"}, "attention must be known.*general"),
+        ({"attention_map": "hardmax"}, "attention_map must be known.*fusedmax"),
+        ({"attention_alpha": "learnt"}, 'attention_alpha.*"learned"'),
+        ({"attention_alpha": "learned", "attention_map": "combined"}, "attention_alpha"),
+        ({"attention_map": "combined", "attention_bases": 31}, "attention_bases"),
+        ({"output_alpha": 0.0}, "output_alpha"),
+        ({"share_embeddings": True, "embedding_size": 6}, "shared embeddings"),
+    ],
+)
+def test_a_wrong_configuration_says_what_is_wrong(choices: dict, message: str):
+    with pytest.raises(FenchelError, match=message):
+        Seq2SeqConfig(SOURCE, TARGET, **choices)

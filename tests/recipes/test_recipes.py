@@ -1,0 +1,35 @@
+"""A recipe is a whole configuration, and survives being stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fenchel import FenchelError
+from fenchel.recipes import RECIPES, Recipe, recipe
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_stored_recipe_is_the_same_again(name):
+    made = recipe(name, ["training.epochs=3", "attention_alpha=learned"])
+    stored = json.loads(json.dumps(made.state()))
+    assert Recipe.from_state(stored) == made
+    assert made.name == name
+    assert made.summary[0].islower()
+    assert not made.summary.endswith(".")
+
+
+def test_a_stored_recipe_of_another_version_is_refused():
+    state = recipe("inflection").state()
+    with pytest.raises(FenchelError, match="of this version"):
+        Recipe.from_state({**state, "model": {"sizes": 3}})
+    with pytest.raises(FenchelError, match="of this version"):
+        Recipe.from_state({"name": "inflection"})
+
+
+def test_the_inflection_recipe_is_the_papers():
+    made = recipe("inflection")
+    assert (made.model.hidden_size, made.model.embedding_size, made.model.layers) == (300, 300, 2)
+    assert (made.model.dropout, made.training.batch_size, made.search.width) == (0.3, 64, 5)
+    assert made.training.learning_rate == 0.001

@@ -1,0 +1,96 @@
+"""Recorded steps: the same gradients as plain ones, whatever the padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fenchel import FenchelError
+from fenchel.models import Seq2Seq
+from fenchel.training import TrainingConfig
+from fenchel.training.graphs import GraphedSteps
+from tests.implementations import needs_gpu
+from tests.models.batches import random_batch, small_model
+from tests.training.small import fit_small
+
+on_gpu = pytest.mark.parametrize("device", [pytest.param("cuda", marks=needs_gpu)])
+
+
+def _gradients(model: Seq2Seq) -> list[torch.Tensor]:
+    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def _plain(model: Seq2Seq, batch, clip: float | None) -> list[torch.Tensor]:
+    model.zero_grad()
+    total, statistics = model.loss(batch)
+    (total / statistics.tokens).backward()
+    if clip is not None:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    return _gradients(model)
+
+
+def _check(model: Seq2Seq, to: Callable, clip: float | None, record, tolerance: float) -> int:
+    batches = [to(random_batch(*sizes)) for sizes in ((5, 7, 6), (3, 8, 5), (5, 9, 6), (5, 7, 6))]
+    expected = [_plain(model, batch, clip) for batch in batches]
+    steps = GraphedSteps(model, batch_size=5, clip=clip, record=record)
+    for batch, plain in zip(batches, expected, strict=True):
+        steps(batch, seed=3)
+        for ours, theirs in zip(_gradients(model), plain, strict=True):
+            torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+    return len(steps._shapes)
+
+
+@pytest.mark.parametrize("clip", [None, 0.01])
+def test_recorded_steps_have_the_gradients_of_plain_ones(clip: float | None):
+    """A recording that repeats by calling, so that only the padding and the buffers are new."""
+    recorded = []
+
+    def record(step: Callable[[], None]) -> Callable[[], None]:
+        recorded.append(step)
+        return step
+
+    shapes = _check(small_model(), lambda batch: batch, clip, record, 1e-10)
+    assert shapes == len(recorded) == 2
+
+
+def test_graphs_without_a_gpu_are_refused(tmp_path: Path):
+    with pytest.raises(FenchelError, match="need a GPU of their own"):
+        fit_small(tmp_path / "run", cuda_graphs=True)
+
+
+def test_graphs_are_of_plain_steps():
+    with pytest.raises(FenchelError, match="plain steps"):
+        TrainingConfig(cuda_graphs=True, precision="bf16-mixed")
+
+
+def _cuda(batch):
+    return batch._replace(source=batch.source.cuda(), target=batch.target.cuda())
+
+
+@on_gpu
+def test_a_replayed_graph_has_the_gradients_of_plain_steps(device: str):
+    model = small_model(spread=2.0).float().cuda()
+    assert _check(model, _cuda, 0.5, None, 2e-3) == 2
+
+
+@on_gpu
+def test_the_seed_of_a_replay_decides_its_dropout(device: str):
+    model = Seq2Seq(replace(small_model().config, dropout=0.3)).cuda()
+    steps, batch, seen = GraphedSteps(model, batch_size=5), _cuda(random_batch()), []
+    for seed in (1, 2, 1):
+        steps(batch, seed)
+        seen.append(_gradients(model)[0])
+    torch.testing.assert_close(seen[0], seen[2])
+    assert not torch.allclose(seen[0], seen[1], rtol=0.01)
+
+
+@on_gpu
+def test_training_with_graphs_learns(device: str, tmp_path: Path):
+    result = fit_small(
+        tmp_path / "run", epochs=8, cuda_graphs=True, accelerator="gpu", monitor="exact"
+    )
+    assert result.best["exact"] > 0.6

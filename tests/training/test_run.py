@@ -1,0 +1,142 @@
+"""The folder of a run: what is broken says so, and nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from fenchel import FenchelError
+from fenchel.training import Run
+from fenchel.training.files import load_tensors, save_tensors, write_atomically
+from tests.training.small import fit_small
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    fit_small(folder, epochs=1)
+    return folder
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """A copy that may be broken."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _edit(path: Path, change: Callable[[dict], object]) -> None:
+    state = json.loads(path.read_text())
+    change(state)
+    path.write_text(json.dumps(state))
+
+
+def test_a_whole_run_is_loaded(run: Path):
+    loaded = Run.load(run)
+    assert loaded.model_config.source_size == len(loaded.codec.source_vocabulary)
+    assert not loaded.model.training
+
+
+def test_no_run_at_all(tmp_path: Path):
+    with pytest.raises(FenchelError, match=r"a run is a folder: expected a config\.json"):
+        Run.load(tmp_path)
+
+
+def test_a_run_of_another_version(run: Path):
+    _edit(run / "config.json", lambda state: state.update(format=99, version="7.0"))
+    with pytest.raises(FenchelError, match=r"this version: expected format 1.*got format 99.*7\.0"):
+        Run.load(run)
+
+
+def test_a_run_with_an_unknown_setting(run: Path):
+    _edit(run / "config.json", lambda state: state["model"].update(flavour="sour"))
+    with pytest.raises(FenchelError, match=r"this version.*flavour"):
+        Run.load(run)
+
+
+@pytest.mark.parametrize("name", ["config.json", "codec.json"])
+def test_a_description_cut_short(run: Path, name: str):
+    _cut(run / name)
+    with pytest.raises(FenchelError, match=f"can be read: expected JSON in .*{name}"):
+        Run.load(run)
+
+
+def test_a_codec_that_is_missing(run: Path):
+    (run / "codec.json").unlink()
+    with pytest.raises(FenchelError, match=r"expected a file .*codec\.json, got none"):
+        Run.load(run)
+
+
+def test_weights_cut_short(run: Path):
+    _cut(run / "best.pt")
+    with pytest.raises(
+        FenchelError, match=r"a checkpoint is whole: expected tensors in .*best\.pt"
+    ):
+        _ = Run.load(run).model
+
+
+def test_weights_of_another_model(run: Path):
+    _edit(run / "config.json", lambda state: state["model"].update(hidden_size=16))
+    with pytest.raises(FenchelError, match=r"belong together.*size mismatch"):
+        _ = Run.load(run).model
+
+
+def test_a_run_before_its_first_validation(run: Path):
+    (run / "best.pt").unlink()
+    with pytest.raises(FenchelError, match="once it was validated"):
+        _ = Run.load(run).model
+
+
+def test_a_checkpoint_cut_short(run: Path):
+    _cut(run / "checkpoints" / "last.ckpt")
+    with pytest.raises(FenchelError, match=r"a checkpoint is whole.*last\.ckpt"):
+        fit_small(run, epochs=2)
+
+
+def test_a_checkpoint_without_all_its_parts(run: Path):
+    save_tensors(run / "checkpoints" / "last.ckpt", {"model": {}})
+    with pytest.raises(FenchelError, match=r"a checkpoint is whole.*got no optimizer"):
+        fit_small(run, epochs=2)
+
+
+class _Harm:
+    """What executes code when it is unpickled carelessly."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize(
+    "save", [torch.save, lambda value, path: path.write_bytes(pickle.dumps(value, protocol=2))]
+)
+def test_a_file_that_wants_code_to_run_is_refused(tmp_path: Path, save: Callable):
+    save({"weights": _Harm(tmp_path / "harmed")}, tmp_path / "evil.pt")
+    with pytest.raises(FenchelError, match="a checkpoint is whole"):
+        load_tensors(tmp_path / "evil.pt")
+    assert not (tmp_path / "harmed").exists()
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fail(file) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
