@@ -181,13 +181,16 @@ def _rule(operator: GroupedMapOperator) -> type[torch.autograd.Function]:
             p, groups = output
             rows = keep_number(ctx, value)
             ctx.mark_non_differentiable(groups)
+            ctx.set_materialize_grads(False)  # or zeros are made for the groups
             ctx.save_for_backward(p, groups, rows)
             ctx.save_for_forward(scores, rows, mask)
 
         @staticmethod
         def backward(
-            ctx: Any, grad: Tensor, _: Any
+            ctx: Any, grad: Tensor | None, _: Any
         ) -> tuple[Tensor | None, Tensor | None, None, None]:
+            if grad is None:
+                return None, None, None, None
             p, groups, rows = ctx.saved_tensors
             by_value = None
             if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch

@@ -81,12 +81,17 @@ def prox_directly(x, count, strength, z, signs):
             low, high = strength, -strength
         else:
             i += 1
+            share = 1.0 / (i - first + 1)
             low += y - floor
             high += y - ceiling
-            if low >= strength:
-                floor += (low - strength) / (i - first + 1)
-                low, bottom = strength, i
-            if high <= -strength:
-                ceiling += (high + strength) / (i - first + 1)
-                high, top = -strength, i
+            # Which of these happen nobody can predict, so they are computed, not branched upon.
+            above, below = low - strength, high + strength
+            bottom = i if above >= 0.0 else bottom
+            top = i if below <= 0.0 else top
+            above = above if above > 0.0 else 0.0
+            below = below if below < 0.0 else 0.0
+            floor += above * share
+            ceiling += below * share
+            low -= above
+            high -= below
     return False
