@@ -29,8 +29,9 @@ settings.load_profile("fenchel")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """torch still scripts functions of its own when they are first used, and warns of it."""
+    """What torch does on its own account when it is first used, and warns of."""
     config.addinivalue_line("filterwarnings", "ignore:.torch.jit.\\w+. is deprecated")
+    config.addinivalue_line("filterwarnings", "ignore:Attempting to run cuBLAS, but there was no")
 
 
 @pytest.fixture(autouse=True)

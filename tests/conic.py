@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-import clarabel
 import numpy as np
+import pytest
 from scipy import sparse
 
 Edges = Sequence[tuple[int, int]]
+Cones = list[tuple[str, float]]  # the solver's name of each kind, and its size or its power
 
 
-def _solve(quadratic: sparse.csc_matrix, linear, rows, bounds, cones, entries: int) -> np.ndarray:
+def _solve(
+    quadratic: sparse.csc_matrix, linear, rows, bounds, cones: Cones, entries: int
+) -> np.ndarray:
     """min ½vᵀQv + ⟨c, v⟩ with (b − A v) in the cones: the first `entries` of v."""
+    clarabel = pytest.importorskip("clarabel", reason="the conic solver is not installed")
+    kinds = [getattr(clarabel, f"{name}ConeT")(number) for name, number in cones]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
@@ -25,7 +30,7 @@ def _solve(quadratic: sparse.csc_matrix, linear, rows, bounds, cones, entries: i
     settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = 1e-10
     settings.reduced_tol_feas = 1e-10
     solver = clarabel.DefaultSolver(
-        quadratic, np.asarray(linear, float), rows, np.asarray(bounds, float), cones, settings
+        quadratic, np.asarray(linear, float), rows, np.asarray(bounds, float), kinds, settings
     )
     solution = solver.solve()
     if str(solution.status) not in ("Solved", "AlmostSolved"):
@@ -47,7 +52,7 @@ def total_variation(x: Sequence[float], strength: float, edges: Edges) -> np.nda
         ],
         format="csc",
     )
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(d + 2 * m)]
+    cones: Cones = [("Zero", 1), ("Nonnegative", d + 2 * m)]
     quadratic = sparse.block_diag([sparse.identity(d), sparse.csc_matrix((m, m))], format="csc")
     linear = [*(-np.asarray(x)), *[strength] * m]
     return _solve(quadratic, linear, rows, [1.0, *[0.0] * (d + 2 * m)], cones, d)
@@ -80,7 +85,7 @@ def oscarmax(x: Sequence[float], strength: float) -> np.ndarray:
         ],
         format="csc",
     )
-    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(d + 2 * m)]
+    cones: Cones = [("Zero", 1), ("Nonnegative", d + 2 * m)]
     quadratic = sparse.block_diag([sparse.identity(d), sparse.csc_matrix((m, m))], format="csc")
     linear = [*(-np.asarray(x)), *[strength] * m]
     return _solve(quadratic, linear, rows, [1.0, *[0.0] * (d + 2 * m)], cones, d)
@@ -96,8 +101,8 @@ def pnormmax(x: Sequence[float], s: float) -> np.ndarray:
     for i in range(d):
         powers[3 * i, d + i] = powers[3 * i + 1, 2 * d] = powers[3 * i + 2, i] = -1.0
     rows = sparse.vstack([total, share, sign, powers], format="csc")
-    cones = [clarabel.ZeroConeT(2), clarabel.NonnegativeConeT(d)]
-    cones += [clarabel.PowerConeT(1 / s)] * d
+    cones: Cones = [("Zero", 2), ("Nonnegative", d)]
+    cones += [("Power", 1 / s)] * d
     quadratic = sparse.csc_matrix(([1.0], ([2 * d], [2 * d])), shape=(2 * d + 1,) * 2)
     linear = [*(-np.asarray(x)), *[0.0] * (d + 1)]
     return _solve(quadratic, linear, rows, [1.0, *[0.0] * (4 * d + 1)], cones, d)

@@ -6,12 +6,15 @@ it makes are made on the device (`tests/conftest.py` sees to that) and the libra
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import pytest
 import torch
 import torch.overrides
+from torch import Tensor
 
 import fenchel
 
@@ -56,6 +59,24 @@ def running_on(implementation: str) -> AbstractContextManager[None]:
     return fenchel.implementation(implementation)
 
 
+def drawn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Normal numbers, the same wherever the test runs."""
+    numbers = torch.randn(*shape, dtype=torch.float64, device="cpu")
+    return numbers.to(torch.get_default_device(), dtype)
+
+
 def widest() -> torch.dtype:
     """The widest dtype that the kernels of the device know; wider ones run on the reference."""
     return torch.float32 if torch.get_default_device().type == GPU else torch.float64
+
+
+@contextmanager
+def waiting_is_an_error() -> Iterator[None]:
+    """The mode is on before its own warning, of a prototype, would be raised."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.cuda.set_sync_debug_mode("error")
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

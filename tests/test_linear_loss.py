@@ -84,6 +84,14 @@ def test_chunks_of_any_size_give_the_same(implementation, chunk_rows):
 
 
 @on_every
+def test_a_chunk_may_take_its_losses_in_parts(implementation, monkeypatch):
+    monkeypatch.setattr(chunks, "LOSS_ROWS", 2)
+    inputs = layer(widest())
+    with running_on(implementation):
+        assert_same(some_target("indices", widest()), inputs, chunk_rows=5)
+
+
+@on_every
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0, 3.0, "rows"])
 def test_every_alpha(implementation, alpha):
     inputs = layer(widest())
@@ -156,10 +164,10 @@ def test_no_more_than_a_chunk_of_the_scores_ever_exists(implementation, reductio
     assert max(made.elements) == rows * classes, "the plain layer holds all its scores"
 
 
-def test_there_are_twenty_chunks_unless_they_would_be_small():
-    assert 19 * chunks.default_rows(10**6) < 10**6 <= 20 * chunks.default_rows(10**6)
+def test_there_are_sixteen_chunks_unless_they_would_be_small():
+    assert 15 * chunks.default_rows(10**6) < 10**6 <= 16 * chunks.default_rows(10**6)
     assert chunks.default_rows(1000) == 256
-    assert all(chunks.default_rows(count) % 64 == 0 for count in (1, 5000, 8192, 99999))
+    assert all(chunks.default_rows(count) % 128 == 0 for count in (1, 5000, 8192, 99999))
 
 
 @on_every

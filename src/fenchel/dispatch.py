@@ -99,6 +99,12 @@ def kernel(module: str, operator: str, tensor: Tensor) -> Kernel:
     return found
 
 
+def chosen(module: str, operator: str, tensor: Tensor) -> str:
+    """The name of the implementation of `operator` that would run."""
+    choice, _ = _find(module, operator, tensor.device.type, tensor.dtype, _forced.get())
+    return choice.implementation
+
+
 @cache
 def _find(
     module: str, operator: str, device: str, dtype: torch.dtype, forced: str | None

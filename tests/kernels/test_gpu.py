@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 import fenchel
 from tests.accuracy import assert_rounded_once, assert_within
-from tests.implementations import GPU, parameters
+from tests.implementations import GPU, parameters, waiting_is_an_error
 
 ACCURACY = 2e-7
 WIDTHS = (128, 1024, 8192, 32768, 131_072, 262_144)
@@ -141,6 +140,25 @@ def of_layer(x: Tensor, target: Tensor) -> tuple[Tensor, ...]:
     return loss, *torch.autograd.grad(loss, (x, weight))
 
 
+def of_large_layer(x: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+    """So many classes that the gradient of the weight is made of the entries that are not zero."""
+    classes = 9000
+    weight = torch.linspace(0, 40 * classes, 64 * classes).sin().view(classes, 64).bfloat16()
+    weight.requires_grad_()
+    hidden = x[:, :64].bfloat16()
+    loss = fenchel.linear_entmax_loss(hidden, weight, target % classes, chunk_rows=16)
+    return loss, *torch.autograd.grad(loss, (x, weight))
+
+
+def of_structured(function: Callable[..., Tensor]) -> Step:
+    def step(x: Tensor, _: Tensor) -> tuple[Tensor, ...]:
+        strength = torch.linspace(0.01, 0.1, x.shape[0]).unsqueeze(-1).requires_grad_()
+        p = function(x, strength, mask=x > -1.0)
+        return p, *torch.autograd.grad(p, (x, strength), x.detach())
+
+    return step
+
+
 STEPS: dict[str, Step] = {
     "sparsemax": of_map(2.0, masked=False),
     "entmax": of_map(1.5, masked=True),
@@ -152,6 +170,9 @@ STEPS: dict[str, Step] = {
     "loss with an alpha a row": of_loss("rows", reduction="sum"),
     "smoothed loss": of_loss(1.5, label_smoothing=0.1),
     "layer": of_layer,
+    "layer with many classes": of_large_layer,
+    "fusedmax": of_structured(fenchel.fusedmax),
+    "oscarmax": of_structured(fenchel.oscarmax),
 }
 on_every_step = pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 on_short_and_long_rows = pytest.mark.parametrize("columns", [1000, 40_000])
@@ -159,15 +180,6 @@ on_short_and_long_rows = pytest.mark.parametrize("columns", [1000, 40_000])
 
 def inputs(columns: int) -> tuple[Tensor, Tensor]:
     return torch.randn(64, columns, requires_grad=True), torch.randint(columns, (64,))
-
-
-@contextmanager
-def waiting_is_an_error() -> Iterator[None]:
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 @on_short_and_long_rows
@@ -191,7 +203,7 @@ def test_graphs_capture_forward_and_backward(step, columns):
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        captured = step(x, target)
+        captured = [each.detach() for each in step(x, target)]  # without what the backward saved
     with torch.no_grad():
         x.copy_(torch.randn_like(x))
         target.copy_(torch.randint(columns, (64,)))
@@ -253,6 +265,27 @@ def test_a_layer_needs_a_sixth_of_the_memory_of_its_parts(dtype):
         scale = other.abs().max().item()
         assert_within(mine, other, (1e-5 if dtype == torch.float32 else 0.05) * scale)
     assert peak_beyond_inputs(whole) <= peak_beyond_inputs(parts) / 6
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, "rows"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_gradient_of_a_layer_with_many_classes_is_that_of_its_parts(dtype, scale):
+    """Rows with few entries that are not zero, with so many that they are multiplied, and both."""
+    classes, rows = 9000, 700
+    factor = torch.logspace(-4, 0, rows).unsqueeze(-1) if scale == "rows" else scale
+    hidden = (factor * torch.randn(rows, 64)).to(dtype).requires_grad_()
+    weight = (torch.randn(classes, 64) / 8).to(dtype).requires_grad_()
+    target = torch.randint(classes, (rows,))
+    target[5] = -100
+    loss = fenchel.linear_entmax_loss(hidden, weight, target, reduction="sum", chunk_rows=256)
+    plain = fenchel.entmax_loss(F.linear(hidden, weight), target, reduction="sum")
+    assert_within(loss, plain, 0.01 * plain.item())
+    slopes, expected = (torch.autograd.grad(each, (hidden, weight)) for each in (loss, plain))
+    for mine, other in zip(slopes, expected, strict=True):
+        assert_within(mine, other, 0.02 * other.abs().max().item())
+    hidden.data[3, 1] = math.nan
+    loss = fenchel.linear_entmax_loss(hidden, weight, target, reduction="sum", chunk_rows=256)
+    assert torch.autograd.grad(loss, weight)[0].isnan().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

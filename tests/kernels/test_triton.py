@@ -24,7 +24,13 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":  # read when a kernel is defined, that is, by the imports below
     os.environ["TRITON_INTERPRET"] = "1"
 
-from fenchel.kernels.triton import addressing, configuration, entmax, entmax_loss  # noqa: E402
+from fenchel.kernels.triton import (  # noqa: E402
+    addressing,
+    configuration,
+    entmax,
+    entmax_loss,
+    weight_gradient,
+)
 
 os.environ.pop("TRITON_INTERPRET", None)
 
@@ -55,6 +61,8 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
         monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
         monkeypatch.setattr(entmax, "groups_shape", _small_groups)
+        monkeypatch.setattr(entmax_loss, "groups_shape", _small_groups)
+        monkeypatch.setattr(weight_gradient, "groups_shape", _small_groups)
     return request.param
 
 
@@ -84,6 +92,24 @@ def test_entmax_is_exact(kernel: str, alpha: float | str, scale: float) -> None:
     p = entmax.entmax(scores, value)
     assert _error(p, reference.entmax(scores, value)) <= ACCURACY
     assert _error(p.double().sum(-1), torch.ones(4, device=DEVICE)) <= 1e-6
+
+
+PASSED = {  # Halley's first step passes the root, and Newton's leads back from there to the start
+    1.8: [0.908, 0.0, -0.006, -0.027, -0.126, -0.341, -0.436, -0.489],
+    1.9286: [0.5673, 0.0, -0.0204, -0.2502, -0.5088, -0.8924, -0.9679, -INF],
+    1.97: [0.6662, 0.0, -0.0012, -0.0355, -0.0747, -0.2012, -0.3643, -0.3927],
+    1.99: [0.5409, 0.0, -0.0061, -0.044, -0.15, -0.4105, -0.4692, -INF],
+}
+
+
+def test_a_step_that_passes_the_root_is_taken_back(kernel: str) -> None:
+    scores = torch.tensor(list(PASSED.values()), device=DEVICE)
+    alphas = torch.tensor(list(PASSED), device=DEVICE).unsqueeze(-1)
+    exact = reference.entmax(scores.double(), alphas)
+    assert _error(entmax.entmax(scores, alphas), exact) <= ACCURACY
+    for row in (0, 2):
+        alpha = alphas[row].item()
+        assert _error(entmax.entmax(scores[row], alpha), exact[row]) <= ACCURACY
 
 
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2])
@@ -229,6 +255,49 @@ def test_loss_and_its_slopes(kernel: str, alpha: float | str, targets: str) -> N
     assert _error(by_alpha, reference_loss.entmax_loss_alpha(*arguments)) <= 2e-5
 
 
+@pytest.mark.parametrize("kernel", ["groups"], indirect=True)
+@pytest.mark.parametrize(
+    ("alpha", "targets"), [(2.0, CLASSES), (1.5, SMOOTHED), (1.3, CLASSES), (1.5, PROBABILITIES)]
+)
+def test_the_gradient_reads_no_group_without_support(
+    kernel: str, alpha: float, targets: str
+) -> None:
+    scores, target, value, options = _loss_problem(alpha, targets)
+    scores[3, 7] = NAN
+    groups = entmax_loss.kept_maxima(10, target, value)
+    assert groups == (0 if targets == PROBABILITIES else 3)
+    maxima = scores.new_empty(5, groups)
+    _, normalizer = entmax_loss.entmax_loss(scores, target, value, *options, maxima)
+    _, found = entmax_loss.entmax_loss(scores, target, value, *options)
+    assert torch.equal(normalizer[:3], found[:3])
+    grad = _tensor(5)
+    expected = entmax_loss.entmax_loss_backward(grad, scores, target, value, found, *options)
+    for row in range(5):
+        p = reference.entmax(scores[row], value)
+        for group in range(groups):
+            if p[4 * group : 4 * group + 4].eq(0).all():
+                scores[row, 4 * group : 4 * group + 4] = NAN
+    slope = entmax_loss.entmax_loss_backward(
+        grad, scores, target, value, normalizer, *options, maxima
+    )
+    torch.testing.assert_close(slope, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(("alpha", "targets"), [(1.0, CLASSES), ("rows", SMOOTHED)])
+def test_a_loss_is_exact_far_from_zero(kernel: str, alpha: float | str, targets: str) -> None:
+    scores, target, value, options = _loss_problem(alpha, targets)
+    scores, target = scores[:4] + 1e4, target[:4]
+    value = value[:4] if isinstance(value, Tensor) else value
+    expected, normalizer = reference_loss.entmax_loss(scores.double(), target, value, *options)
+    loss, found = entmax_loss.entmax_loss(scores, target, value, *options)
+    finite = expected.isfinite()
+    assert _error(loss[finite], expected[finite]) <= 1e-6 * expected[finite].max().item()
+    grad = _tensor(4)
+    slope = entmax_loss.entmax_loss_backward(grad, scores, target, value, found, *options)
+    arguments = (grad.double(), scores.double(), target, value, normalizer, *options)
+    assert _error(slope, reference_loss.entmax_loss_backward(*arguments)) <= 3 * ACCURACY
+
+
 @pytest.mark.parametrize(("alpha", "targets"), IN_PLACE)
 def test_the_gradient_in_place_of_the_scores(kernel: str, alpha: float | str, targets: str) -> None:
     scores, target, value, options = _loss_problem(alpha, targets)
@@ -257,6 +326,39 @@ def test_the_slope_in_alpha_beside_the_gradient_in_place(kernel: str) -> None:
     assert slope is not None
     assert _error(slope, expected) <= 2e-5
     assert _error(scores, wide) <= 3 * ACCURACY
+
+
+@pytest.mark.parametrize("kernel", ["groups"], indirect=True)
+@pytest.mark.parametrize(("longest", "share"), [(16, 64), (4, 64), (16, 2)])
+def test_the_gradient_of_a_weight_by_entries_that_are_not_zero(
+    kernel: str, longest: int, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows with more entries than are listed, or than fit in the pool, are multiplied."""
+    monkeypatch.setattr(weight_gradient, "LONGEST", longest)
+    monkeypatch.setattr(weight_gradient, "SHARE", share)
+    count, classes, width, rows, part = 7, 30, 5, 4, 2
+    hidden, scores = _tensor(count, width), _tensor(count, classes)
+    scores[3] *= 0.1
+    target = torch.tensor([0, 7, IGNORED, 29, 4, 4, 11], device=DEVICE)
+    out = torch.full((classes, width), NAN, device=DEVICE)
+    total = weight_gradient.SparseWeightGradient(out, hidden, target, rows, part)
+    for first in range(0, count, rows):
+        chunk = scores[first : first + rows]
+        for offset in range(0, len(chunk), part):
+            some = chunk[offset : offset + part]
+            start = first + offset
+            own = target[start : start + part]
+            weigh = torch.ones(len(some), device=DEVICE)
+            entmax_loss.entmax_loss_in_place(
+                weigh, some, own, 1.5, IGNORED, 0.0, False, total.listed
+            )
+            total.list_part(some, start, offset)
+        total.add(chunk, first)
+    total.finish()
+    full = int(total.state[1:].sum())
+    assert 0 < full < count if (longest, share) != (16, 64) else full <= 1
+    assert scores[2].eq(0).all()
+    assert _error(out, scores.double().t() @ hidden.double()) <= 2e-6
 
 
 def test_an_index_that_is_no_class_gives_nan() -> None:

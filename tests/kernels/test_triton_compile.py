@@ -31,10 +31,17 @@ PROBLEMS = (  # columns, dtype, whether there is a mask, alphas
     (SHORT, torch.float32, True, (USUAL, EACH_ROW)),
     (LONG, torch.float32, True, (EACH_ROW,)),
 )
+STRUCTURED_PROBLEMS = (  # columns, dtype, whether there is a mask, strength
+    (SHORT, torch.float32, False, 0.1),
+    (LONG, torch.bfloat16, True, EACH_ROW),
+)
 KERNELS = {
     "entmax_tile", "entmax_listed", "backward_tile", "backward_blocks", "group_maxima", "solve_groups",
     "write_groups", "loss_tile", "loss_groups", "terms_rows", "slope_tile", "alpha_rows",
-    "smooth_rows", "slope_groups",
+    "smooth_rows", "slope_groups", "slope_of_groups",
+    "list_rows", "place_rows", "move_rows", "add_full_rows", "sum_classes",
+    "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
+    "pool_lanes", "write_clusters", "grouped_rows",
 }  # fmt: skip
 
 requires_triton = pytest.mark.skipif(
@@ -80,6 +87,35 @@ def _calls(columns: int, dtype: torch.dtype, masked: bool, alpha: Any) -> None:
     if isinstance(alpha, torch.Tensor):
         entmax.entmax_backward_alpha(scores, scores, alpha)
         entmax_loss.entmax_loss_alpha(scores, index, alpha, normalizer, -100, 0.0)
+
+
+def _layer_calls() -> None:
+    """The loss of long rows with what its gradient keeps, and the gradient of a layer's weight."""
+    from fenchel.kernels.triton import entmax_loss, weight_gradient
+
+    scores, hidden = (torch.empty(2, size, dtype=torch.bfloat16) for size in (LONG, 64))
+    index = torch.zeros(2, dtype=torch.int64)
+    maxima = torch.empty(2, entmax_loss.kept_maxima(LONG, index, USUAL))
+    loss, normalizer = entmax_loss.entmax_loss(scores, index, USUAL, -100, 0.0, maxima)
+    entmax_loss.entmax_loss_backward(loss, scores, index, USUAL, normalizer, -100, 0.0, maxima)
+    weight = torch.empty(LONG, 64, dtype=torch.bfloat16)
+    total = weight_gradient.SparseWeightGradient(weight, hidden, index, 2, 2)
+    total.list_part(scores, 0, 0)
+    total.add(scores, 0)
+    total.finish()
+
+
+def _structured_calls(columns: int, dtype: torch.dtype, masked: bool, strength: Any) -> None:
+    from fenchel.kernels.triton import fusedmax, oscarmax
+
+    scores = torch.empty(2, columns, dtype=dtype)
+    mask = torch.ones(1, columns, dtype=torch.bool) if masked else None
+    for module, name in ((fusedmax, "fusedmax"), (oscarmax, "oscarmax")):
+        p, groups = getattr(module, name)(scores, strength, mask)
+        if isinstance(strength, torch.Tensor):
+            getattr(module, f"{name}_backward_strength")(scores, p, groups)
+        else:
+            getattr(module, f"{name}_backward")(scores, p, groups)
 
 
 def _describe(value: Any, path: tuple[int, ...], constants: dict, attributes: dict) -> Any:
@@ -134,6 +170,9 @@ def main(capability: int) -> None:
     for columns, dtype, masked, alphas in PROBLEMS:
         for alpha in alphas:
             _calls(columns, dtype, masked, alpha)
+    for problem in STRUCTURED_PROBLEMS:
+        _structured_calls(*problem)
+    _layer_calls()
     for kernel, args, options in launches.values():
         _compile(kernel, args, options, capability)
         print(kernel.__name__, flush=True)

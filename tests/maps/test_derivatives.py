@@ -16,6 +16,7 @@ from tests.catalogue import REFERENCE, Map, entmax_at, on_every_implementation, 
 from tests.implementations import (
     EVERYWHERE,
     GPU,
+    drawn,
     on_every,
     parameters,
     placed,
@@ -54,7 +55,7 @@ FUNCTIONS = [
 
 def smooth_scores(*shape: int) -> Tensor:
     """Scores at which every map here has full support and is far from a kink."""
-    return 0.1 * torch.randn(*shape, dtype=torch.float64)
+    return 0.1 * drawn(*shape)
 
 
 def sparse_scores(*shape: int) -> Tensor:

@@ -6,19 +6,21 @@ are wanted. All of this happens when the loss is computed, so the scores are mad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
+from fenchel.autocast import without_autocast
 from fenchel.kernels.rows import HALF
 from fenchel.losses.operator import check_loss_values, entmax_row_loss_in_place
 from fenchel.losses.reduction import smooth_probabilities
+from fenchel.losses.weight_sum import WeightSum, weight_sum
 
-CHUNKS = 20  # so many by default: each rounds the gradient of half-precision weights once
+CHUNKS = 16  # so many by default: each rounds the gradient of half-precision weights once
 LEAST_ROWS = 256  # matrix products of fewer rows are slow
-ROWS_STEP = 64
+LOSS_ROWS = 512  # the loss takes so many at once, for it needs memory beside their scores
+ROWS_STEP = 128  # matrix products take so many rows at once
 
 
 def default_rows(count: int) -> int:
@@ -71,45 +73,60 @@ def chunked_loss(
             result.zero_()
         return results
     by_class = torch.zeros(classes if ahead[2] else 0, dtype=losses.dtype, device=hidden.device)
-    with _autocast_off(hidden):
+    with without_autocast(hidden.device):
         narrow, matrix = hidden.to(dtype or hidden.dtype), weight.to(dtype or hidden.dtype)
         constant = None if bias is None else bias.to(matrix.dtype)
         rows = min(chunk_rows or default_rows(count), count)
         memory = narrow.new_empty(rows, classes)
-        for start in range(0, count, rows):
-            part = slice(start, min(start + rows, count))
-            scores = memory[: part.stop - start]
-            exponent = _part_of_alpha(alpha, part)
-            check_loss_values(target[part], exponent, classes, ignore_index)
+        weights = None
+        if ahead[1]:
+            weights = weight_sum(by_weight, narrow, target, alpha, smoothing, rows, LOSS_ROWS)
+        for part in _parts(0, count, rows):
+            scores = memory[: part.stop - part.start]
+            check_loss_values(target[part], _of_rows(alpha, part), classes, ignore_index)
             _scores_into(scores, narrow[part], matrix, constant)
-            losses[part], slopes = entmax_row_loss_in_place(
-                row_weight[part] if any(ahead) else None,
-                scores,
-                _part_of_target(target, part, smoothing),
-                exponent,
-                ignore_index,
-                smoothing,
-                ahead[3],
-            )
+            _overwrite(
+                scores, part, losses, by_alpha, weights, row_weight if any(ahead) else None,
+                target, alpha, ignore_index, smoothing,
+            )  # fmt: skip
             if ahead[0]:
                 _product_into(by_hidden[part], scores, matrix)
-            if ahead[1]:
-                _add_product(by_weight, scores.t(), narrow[part], first=start == 0)
+            if weights is not None:
+                weights.add(scores, part.start)
             if ahead[2]:
                 by_class += scores.sum(0, dtype=by_class.dtype)
-            if slopes is not None:
-                by_alpha[part] = row_weight[part] * slopes
+        del memory, scores
+        if weights is not None:
+            weights.finish()
     if ahead[2]:
         by_bias.copy_(by_class)
     total.copy_((row_weight * losses).sum())
     return results
 
 
-def _autocast_off(tensor: Tensor) -> AbstractContextManager[object]:
-    kind = tensor.device.type
-    if torch.amp.is_autocast_available(kind):
-        return torch.autocast(kind, enabled=False)
-    return nullcontext()
+def _overwrite(
+    scores: Tensor, part: slice, losses: Tensor, by_alpha: Tensor, weights: WeightSum | None,
+    row_weight: Tensor | None, target: Tensor, alpha: float | Tensor,
+    ignore_index: int, smoothing: float,
+) -> None:  # fmt: skip
+    """Write the losses and ∂L/∂α of a chunk, and w (p − q) over its scores; a few rows at a time."""
+    for few in _parts(part.start, part.stop, LOSS_ROWS):
+        offset = few.start - part.start
+        some = scores[offset : offset + LOSS_ROWS]
+        losses[few], slopes = entmax_row_loss_in_place(
+            None if row_weight is None else row_weight[few],
+            some,
+            _part_of_target(target, few, smoothing),
+            _of_rows(alpha, few),
+            ignore_index,
+            smoothing,
+            by_alpha.numel() > 0,
+            None if weights is None else weights.listed,
+        )
+        if weights is not None:
+            weights.list_part(some, few.start, offset)
+        if slopes is not None and row_weight is not None:
+            by_alpha[few] = row_weight[few] * slopes
 
 
 def _part_of_target(target: Tensor, part: slice, smoothing: float) -> Tensor:
@@ -118,7 +135,12 @@ def _part_of_target(target: Tensor, part: slice, smoothing: float) -> Tensor:
     return target[part]
 
 
-def _part_of_alpha(alpha: float | Tensor, part: slice) -> float | Tensor:
+def _parts(start: int, stop: int, rows: int) -> Iterator[slice]:
+    for first in range(start, stop, rows):
+        yield slice(first, min(first + rows, stop))
+
+
+def _of_rows(alpha: float | Tensor, part: slice) -> float | Tensor:
     return alpha[part] if isinstance(alpha, Tensor) and alpha.shape[0] > 1 else alpha
 
 
@@ -134,14 +156,3 @@ def _product_into(out: Tensor, left: Tensor, right: Tensor) -> None:
         torch.mm(left, right, out=out)
     else:
         out.copy_(torch.mm(left, right))
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
-    """Add left @ right to a total that has no value yet when this is the first; it is rounded once."""
-    beta = 0 if first else 1
-    if total.dtype == left.dtype:
-        total.addmm_(left, right, beta=beta)
-    elif left.is_cuda and left.dtype in HALF and total.dtype == torch.float32:
-        torch.addmm(total, left, right, beta=beta, out_dtype=total.dtype, out=total)
-    else:
-        total.addmm_(left.to(total.dtype), right.to(total.dtype), beta=beta)

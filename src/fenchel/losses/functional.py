@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fenchel.checks import check_parameter
 from fenchel.kernels.reference.entmax_loss import counted
+from fenchel.losses.in_place import may_overwrite, overwriting_row_loss
 from fenchel.losses.operator import entmax_row_loss
 from fenchel.losses.reduction import (
     class_dimension,
@@ -30,6 +31,7 @@ def entmax_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
+    inplace: bool = False,
 ) -> Tensor:
     r"""The loss that α-entmax minimises: cross-entropy at α = 1, sparse and with a margin above.
 
@@ -50,6 +52,11 @@ def entmax_loss(
         ignore_index: a class index whose rows cost nothing.
         reduction: "mean" (over the weights of the rows that count), "sum" or "none".
         label_smoothing: the share of the target that is spread evenly over the classes.
+        inplace: whether the gradient may replace the scores (N, C) in their memory, which no other
+            matrix of that size is then needed for. They must be the result of an operation that does
+            not need them for its own derivative, as those of a linear layer; their values are lost,
+            and there is one backward pass, which cannot be differentiated. Under `torch.compile` and
+            `torch.func`, and for scores of other shapes, it changes nothing.
 
     Reference: Peters, Niculae & Martins (2019), *Sparse Sequence-to-Sequence Models*.
 
@@ -65,7 +72,8 @@ def entmax_loss(
     def row_loss(rows: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
         if target.dtype.is_floating_point:
             target = smooth_probabilities(target, smoothing)
-        return entmax_row_loss(rows, target, by_row, ignore_index, smoothing)
+        call = overwriting_row_loss if inplace and may_overwrite(rows) else entmax_row_loss
+        return call(rows, target, by_row, ignore_index, smoothing)
 
     return reduce_loss(
         row_loss,
@@ -86,6 +94,7 @@ def sparsemax_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
+    inplace: bool = False,
 ) -> Tensor:
     r"""The loss that sparsemax minimises: `entmax_loss` at α = 2.
 
@@ -107,6 +116,7 @@ def sparsemax_loss(
         ignore_index=ignore_index,
         reduction=reduction,
         label_smoothing=label_smoothing,
+        inplace=inplace,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fenchel.autocast import autocast_dtype
 from fenchel.checks import check_parameter
 from fenchel.errors import rule
 from fenchel.losses.chunks import loss_dtype
@@ -37,9 +38,10 @@ def linear_entmax_loss(
     the scores anew. Beside the gradients themselves, memory holds one chunk: `chunk_rows` × C numbers.
 
     Under autocast the products are in its dtype and the loss in float32. Gradients are summed over the
-    chunks in the dtype of the parameter, so that of half-precision weights is rounded once a chunk (20
-    times by default). Derivatives of higher order, in forward mode and under `torch.func` are those of
-    the plain layer and hold all the scores.
+    chunks in the dtype of the parameter, so that of half-precision weights is rounded once a chunk (16
+    times by default), or once in all where a GPU sums the few entries of p − q that are not zero: for
+    class indices, many classes and a number α in (1, 2]. Derivatives of higher order, in forward mode
+    and under `torch.func` are those of the plain layer and hold all the scores.
 
     Args:
         hidden: (…, D), the inputs of the layer.
@@ -49,7 +51,7 @@ def linear_entmax_loss(
         bias: (C), or none.
         class_weight: one weight a class, as `weight` in `entmax_loss`; a constant.
         ignore_index, reduction, label_smoothing: as in `entmax_loss`.
-        chunk_rows: rows of a chunk; by default a twentieth of all, and at least 256.
+        chunk_rows: rows of a chunk; by default a sixteenth of all, and at least 256.
 
     >>> import torch, fenchel
     >>> hidden, weight = torch.eye(2), torch.tensor([[3.0, 0.2], [0.5, 0.1], [-1.0, 0.0]])
@@ -57,7 +59,7 @@ def linear_entmax_loss(
     tensor([0.0000, 0.6693])
     """
     check_options(reduction, label_smoothing)
-    dtype = _autocast_dtype(hidden, weight, bias)
+    dtype = _product_dtype(hidden, weight, bias)
     batch, classes = hidden.shape[:-1], weight.shape[0]
     if check_target(target, (*batch, classes), -1):
         target = target.long().reshape(-1)
@@ -87,13 +89,12 @@ def linear_entmax_loss(
     return total.to(result)
 
 
-def _autocast_dtype(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> torch.dtype | None:
+def _product_dtype(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> torch.dtype | None:
     """The dtype in which autocast wants the products; None where it is off or has no say."""
     _check_layer(hidden, weight, bias)
-    kind = hidden.device.type
-    wide = torch.float64 in (hidden.dtype, weight.dtype)
-    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind) and not wide:
-        return torch.get_autocast_dtype(kind)
+    dtype = autocast_dtype(hidden.device)
+    if dtype is not None and torch.float64 not in (hidden.dtype, weight.dtype):
+        return dtype
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and tensor.dtype != hidden.dtype:
             raise rule(f"{name} has the dtype of hidden", expected=hidden.dtype, got=tensor.dtype)

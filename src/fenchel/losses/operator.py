@@ -1,4 +1,4 @@
-"""The entmax loss as an operator: loss and normaliser forward, p − q backward from both.
+"""The entmax loss as an operator: loss and normaliser forward, p − q backward from the scores and it.
 
 Along the last dimension, with any batch shape; `target` holds class indices (…) or probabilities
 (…, classes). Rows whose index is `ignore_index` cost nothing and pass no gradient. `smoothing` is the
@@ -8,6 +8,7 @@ share of a class index that is spread over all classes; probabilities are left a
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -30,8 +31,7 @@ def entmax_row_loss(
     smoothing: float = 0.0,
 ) -> Tensor:
     """L_α, one a row, differentiable in the scores and in α."""
-    loss, _ = _LOSS(scores, target, alpha, ignore_index, smoothing)
-    return loss
+    return _LOSS(scores, target, alpha, ignore_index, smoothing)[0]
 
 
 def entmax_row_loss_in_place(
@@ -42,15 +42,17 @@ def entmax_row_loss_in_place(
     ignore_index: int,
     smoothing: float,
     by_alpha: bool,
+    listed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The losses of a matrix and, if wanted, ∂L/∂α; with g, g (p − q) overwrites the scores.
 
-    A kernel without derivatives; its arguments have been looked at by `check_loss_values`.
+    A kernel without derivatives; its arguments have been looked at by `check_loss_values`. A GPU
+    writes to `listed` where the support may be (`kernels/triton/weight_gradient.py`).
     """
     solve, strided = dispatch.kernel("entmax_loss", "entmax_loss_in_place", scores)
     options = ignore_index, smoothing, by_alpha
     if strided:
-        return solve(grad, scores, target, alpha, *options)
+        return solve(grad, scores, target, alpha, *options, listed)
     rows = _to_rows(scores, target, alpha)
     if grad is not None:
         grad = grad.to(rows[0].dtype).contiguous()
@@ -74,17 +76,28 @@ def check_loss_values(
 
 def _run(
     scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     if scores.numel() == 0:
-        return _fake(scores)
+        return _fake(scores, target, alpha)
     check_loss_values(target, alpha, scores.shape[-1], ignore_index)
     solve, strided = dispatch.kernel("entmax_loss", "entmax_loss", scores)
+    maxima = _maxima(scores, target, alpha)
     if strided:
-        return solve(scores, target, alpha, ignore_index, smoothing)
+        return *solve(scores, target, alpha, ignore_index, smoothing, maxima), maxima
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
-    return loss.view(batch).to(scores.dtype), normalizer.view(batch)
+    return loss.view(batch).to(scores.dtype), normalizer.view(batch), maxima.fill_(torch.inf)
+
+
+def _maxima(scores: Tensor, target: Tensor, alpha: float | Tensor) -> Tensor:
+    """Room for the largest scores of groups of columns, where a GPU's gradient has use for them."""
+    groups = 0
+    if scores.is_cuda and scores.dtype in dispatch.GPU_DTYPES and find_spec("triton") is not None:
+        from fenchel.kernels.triton.entmax_loss import kept_maxima
+
+        groups = kept_maxima(scores.shape[-1], target, alpha)
+    return scores.new_empty((*scores.shape[:-1], groups), dtype=torch.float32)
 
 
 def _run_backward(
@@ -93,6 +106,7 @@ def _run_backward(
     target: Tensor,
     alpha: float | Tensor,
     normalizer: Tensor,
+    maxima: Tensor,
     ignore_index: int,
     smoothing: float,
 ) -> Tensor:
@@ -101,7 +115,7 @@ def _run_backward(
     pull_back, strided = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
     options = ignore_index, smoothing
     if strided:
-        return pull_back(grad, scores, target, alpha, normalizer, *options)
+        return pull_back(grad, scores, target, alpha, normalizer, *options, maxima.contiguous())
     rows = _to_rows(scores, target, alpha)
     grad = grad.to(rows[0].dtype).reshape(-1).contiguous()
     out = pull_back(grad, *rows, normalizer.reshape(-1), *options)
@@ -135,10 +149,13 @@ def _to_rows(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Any
     return rows, target.contiguous(), parameter_to_rows(alpha, scores, -1)
 
 
-def _fake(scores: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+def _fake(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, *_: Any
+) -> tuple[Tensor, Tensor, Tensor]:
     wide = torch.float32 if scores.device.type == "mps" else torch.float64
     batch = scores.shape[:-1]
-    return scores.new_empty(batch), scores.new_empty(batch, dtype=wide)
+    loss, normalizer = scores.new_empty(batch), scores.new_empty(batch, dtype=wide)
+    return loss, normalizer, _maxima(scores, target, alpha)
 
 
 def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
@@ -148,35 +165,35 @@ def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
 def _vmap_backward(
     operator: Callable[..., Any], info: Any, in_dims: Any, *args: Any
 ) -> tuple[Any, int]:
-    return operator(*align_batch(info.batch_size, in_dims, *args, expand=5)), 0
+    return operator(*align_batch(info.batch_size, in_dims, *args, expand=6)), 0
 
 
 class _Rule(torch.autograd.Function):
     @staticmethod
-    def forward(*args: Any) -> tuple[Tensor, Tensor]:
+    def forward(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
         return _LOSS.below_autograd(*args)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         scores, target, alpha, *ctx.options = inputs
         rows = keep_number(ctx, alpha)
-        ctx.mark_non_differentiable(output[1])
+        ctx.mark_non_differentiable(*output[1:])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(scores, target, rows, output[1])
-        ctx.save_for_forward(scores, target, rows, output[1])
+        ctx.save_for_backward(scores, target, rows, *output[1:])
+        ctx.save_for_forward(scores, target, rows)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
         if grad is None:
             return (None,) * 5
-        scores, target, rows, normalizer = ctx.saved_tensors
+        scores, target, rows, normalizer, maxima = ctx.saved_tensors
         alpha = kept(ctx, rows)
         by_alpha = None
         if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
             by_scores, slope = loss_slopes(scores, target, alpha, *ctx.options)
             by_scores = grad.unsqueeze(-1) * by_scores
         else:
-            by_scores = _BACKWARD(grad, scores, target, alpha, normalizer, *ctx.options)
+            by_scores = _BACKWARD(grad, scores, target, alpha, normalizer, maxima, *ctx.options)
             slope = None
             if ctx.needs_input_grad[2]:
                 slope = _ALPHA(scores, target, alpha, normalizer, *ctx.options)
@@ -187,19 +204,19 @@ class _Rule(torch.autograd.Function):
     @staticmethod
     @forward_mode
     def jvp(ctx: Any, saved: Any, by_scores: Any, _: Any, by_alpha: Any, *__: Any) -> Any:
-        scores, target, rows, _normalizer = saved
+        scores, target, rows = saved
         slope, slope_alpha = loss_slopes(scores, target, kept(ctx, rows), *ctx.options)
         tangent = torch.zeros_like(slope[..., 0])
         if by_scores is not None:
             tangent = (by_scores * slope).sum(-1)
         if by_alpha is not None:
             tangent = tangent + by_alpha.squeeze(-1) * slope_alpha
-        return tangent.to(scores.dtype), None
+        return tangent.to(scores.dtype), None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, tuple[int, int]]:
+    def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, tuple[int, int, int]]:
         aligned = align_batch(info.batch_size, in_dims, *args, expand=2)
-        return _LOSS(*aligned), (0, 0)
+        return _LOSS(*aligned), (0, 0, 0)
 
 
 def loss_slopes(
@@ -223,14 +240,14 @@ def loss_slopes(
 
 _LOSS = Overloads(
     "entmax_loss(Tensor scores, Tensor target, Parameter alpha, int ignore_index,"
-    " float smoothing) -> (Tensor, Tensor)",
+    " float smoothing) -> (Tensor, Tensor, Tensor)",
     _run,
     _fake,
 )
 _LOSS.differentiate(_Rule)
 _BACKWARD = Overloads(
     "entmax_loss_backward(Tensor grad, Tensor scores, Tensor target, Parameter alpha,"
-    " Tensor normalizer, int ignore_index, float smoothing) -> Tensor",
+    " Tensor normalizer, Tensor maxima, int ignore_index, float smoothing) -> Tensor",
     _run_backward,
     _fake_backward,
     vmap=_vmap_backward,

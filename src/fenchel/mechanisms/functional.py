@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 import torch
 from torch import Tensor
 
+from fenchel.autocast import without_autocast
 from fenchel.kernels.rows import at_least_float32
 from fenchel.maps.entmax import entmax
 from fenchel.mechanisms.masks import causal, check_lengths, within
@@ -141,7 +140,7 @@ def dense_weights(
     """p of every query, in at least float32, for operands that `check_operands` has passed."""
     check_window(window, is_causal=is_causal)
     factor = check_scale(scale, q.shape[-1])
-    with _full_precision(q):
+    with without_autocast(q.device):
         scores = (at_least_float32(q) * factor) @ at_least_float32(k).mT
         visible = _visibility(scores, is_causal=is_causal, window=window, lengths=lengths)
         if mask is not None:
@@ -155,7 +154,7 @@ def dense_weights(
 
 def weighted_average(weights: Tensor, v: Tensor) -> Tensor:
     """Vᵀp of every query, in the dtype of the values."""
-    with _full_precision(v):
+    with without_autocast(v.device):
         return (weights @ at_least_float32(v)).to(v.dtype)
 
 
@@ -170,11 +169,3 @@ def _visibility(
     valid = within(lengths, keys).unsqueeze(-2).unsqueeze(-2)
     valid = valid if scores.ndim > 2 else valid.squeeze(0)
     return valid if visible is None else visible & valid
-
-
-def _full_precision(tensor: Tensor) -> AbstractContextManager[object]:
-    """Keep autocast from rounding what is computed inside."""
-    device = tensor.device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()

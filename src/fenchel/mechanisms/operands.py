@@ -11,6 +11,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from fenchel.autocast import autocast_dtype
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast, check_device
 
@@ -125,8 +126,7 @@ def _repeat_heads(tensor: Tensor, q: Tensor) -> Tensor:
 
 def _autocast(tensors: list[Tensor]) -> list[Tensor]:
     """Under autocast, operands take its dtype, as those of PyTorch's attention do."""
-    device = tensors[0].device.type
-    if not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
+    dtype = autocast_dtype(tensors[0].device)
+    if dtype is None:
         return tensors
-    dtype = torch.get_autocast_dtype(device)
     return [x if x.dtype == torch.float64 else x.to(dtype) for x in tensors]

@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import fenchel
 from fenchel.data.batches import Encoded
 from fenchel.data.codec import Codec
 from fenchel.errors import rule
@@ -82,7 +82,7 @@ class Run:
         state = load_json(path / "config.json")
         if not isinstance(state, dict) or state.get("format") != FORMAT:
             made = state.get("version", "unknown") if isinstance(state, dict) else "unknown"
-            expected = f"format {FORMAT}, of fenchel {version('fenchel')}"
+            expected = f"format {FORMAT}, of fenchel {fenchel.__version__}"
             got = f"format {state.get('format')!r}, of fenchel {made}" if made else "something else"
             raise rule(f"the run {path} is of this version", expected=expected, got=got)
         codec = Codec.from_state(load_json(path / "codec.json"))
@@ -90,7 +90,7 @@ class Run:
             model, training = Seq2SeqConfig(**state["model"]), TrainingConfig(**state["training"])
             return cls(path, model, training, codec, state["recipe"], state["data"])
         except (KeyError, TypeError) as error:
-            expected = f"the fields of fenchel {version('fenchel')}"
+            expected = f"the fields of fenchel {fenchel.__version__}"
             raise rule(
                 f"the run {path} is of this version", expected=expected, got=error
             ) from error
@@ -122,7 +122,7 @@ class Run:
     def _state(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
-            "version": version("fenchel"),
+            "version": fenchel.__version__,
             "model": asdict(self.model_config),
             "training": asdict(self.training_config),
             "recipe": None if self.recipe is None else dict(self.recipe),

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
-from fenchel.kernels.triton.elementary import LN_2, exp2, log2, phi2
+from fenchel.kernels.triton.elementary import LN_2, log2, phi2, power
 from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, SPARSEMAX, STEEP
 from fenchel.kernels.triton.reductions import any_row, row_sum, row_sums
 from fenchel.kernels.triton.tiles import (
@@ -34,7 +34,7 @@ def weight(p, e, KIND: tl.constexpr):
     elif KIND == ENTMAX15:
         s = tl.sqrt(p)
     else:
-        s = exp2(log2(p) * (1.0 - e)) + p * 0.0
+        s = power(p, 1.0 - e) + p * 0.0
     return tl.where(p == 0.0, 0.0, s)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fenchel.kernels.triton.addressing import Rows
-from fenchel.kernels.triton.entries import ENTMAX15, GENERAL, SPARSEMAX, STEEP
+from fenchel.kernels.triton.entries import (
+    EACH_ROW,
+    ENTMAX15,
+    GENERAL,
+    SHARP,
+    SPARSEMAX,
+    STEEP,
+)
 from fenchel.kernels.triton.small_support import LISTED
 
 WARP = 32
@@ -16,15 +23,14 @@ LONGEST_LOSS_TILE = 8192
 LONGEST_BACKWARD = 8192
 BACKWARD_BLOCK = 8192
 MOST_GROUPS = 32768
+FEW_REGISTERS = 64  # where latency is to be hidden by many programs
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
-SMALL_SUPPORT = 0.45  # alpha - 1 above which the support is sought among the largest scores
-SMALL_SHORT_SUPPORT = 0.65  # the same where a warp holds several rows
 
 
 class Tile(NamedTuple):
     """`rows` rows of `slabs` × `width` columns, held by `warps` warps.
 
-    A thread takes `vector` neighbouring columns of a slab.
+    A thread takes `vector` neighbouring columns of a slab, and at most `registers` registers.
     """
 
     slabs: int
@@ -32,6 +38,7 @@ class Tile(NamedTuple):
     width: int
     warps: int
     vector: int = 1
+    registers: int | None = None
 
     def divides(self, rows: Rows) -> bool:
         """Whether no tile reaches beyond the rows and columns that there are."""
@@ -68,25 +75,23 @@ def fits_tile(kind: int, columns: int) -> bool:
     return columns <= (LONGEST_TILE if is_polynomial(kind) else LONGEST_POWER_TILE)
 
 
-def forward_tile_shape(rows: Rows, itemsize: int, kind: int, eps: float = 0.0) -> Tile:
-    """32 entries a thread, more in long rows; 16 in short ones for powers, whose visits cost most."""
+def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
+    """32 entries a thread, more in long rows; 16 in short ones where much else must be held, or where
+    a list of the largest must hold the support."""
     columns = power_of_two(rows.columns)
-    if columns <= LONGEST_SHARED_WARP and not is_polynomial(kind) and kind != STEEP.value:
+    if columns <= LONGEST_SHARED_WARP and kind in (GENERAL.value, EACH_ROW.value, STEEP.value):
         tile = _tile(columns, rows.count, itemsize, entries=16)
-        if eps <= SMALL_SHORT_SUPPORT and tile.rows < rows.count:
-            return tile._replace(rows=2 * tile.rows, warps=2)
-        return tile
+        return tile._replace(registers=FEW_REGISTERS) if kind == STEEP.value else tile
     entries = 32
     if columns >= 8192:
-        entries = 128 if columns > 16384 else 64
+        entries = 128 if columns > 16384 and is_polynomial(kind) else 64
     return _tile(columns, rows.count, itemsize, entries)
 
 
-def worth_listing(kind: int, eps: float, tile: Tile) -> bool:
-    """Whether the support is small enough to be sought among the largest scores of every thread."""
-    smallest = SMALL_SUPPORT if tile.rows == 1 else SMALL_SHORT_SUPPORT
-    sharp = kind == STEEP.value or (kind >= GENERAL.value and eps > smallest)
-    return sharp and tile.slabs * tile.vector > LISTED.value
+def worth_listing(kind: int, tile: Tile) -> bool:
+    """Whether the support is sought among the largest scores of every thread."""
+    small = kind == STEEP.value or (kind == SHARP.value and tile.rows == 1)
+    return small and tile.slabs * tile.vector > LISTED.value and tile.vector >= LISTED.value
 
 
 def backward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
@@ -114,9 +119,7 @@ def groups_shape(columns: int) -> Groups:
         size *= 2
     groups = ceiling(columns, size)
     width = power_of_two(groups)
-    return Groups(
-        size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 1024))
-    )
+    return Groups(size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 512)))
 
 
 def stream_shape(columns: int) -> tuple[int, int]:

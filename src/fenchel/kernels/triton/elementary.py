@@ -18,6 +18,7 @@ LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
 SQRT_HALF_BITS: tl.constexpr = tl.constexpr(0x3F3504F3)
 EXPONENT_BITS: tl.constexpr = tl.constexpr(-(1 << 23))  # the sign and the exponent of a float32
+LEADING_BITS: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of the fraction
 ONE_BITS: tl.constexpr = tl.constexpr(0x3F800000)
 ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
 ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
@@ -36,6 +37,12 @@ def _binade(x, less_one):
 def log2_near_one(x, less_one):
     """log2 x for a normal x > 0, where `less_one` is a better x - 1 if x is near one."""
     exponent, f = _binade(x, less_one)
+    return _log2_ratio(f) * f + exponent
+
+
+@triton.jit
+def _log2_ratio(f):
+    """log2(1 + f)/f for sqrt(1/2) <= 1 + f < sqrt(2)."""
     series = 0.125836899 * f - 0.207269687
     series = series * f + 0.215715623
     series = series * f - 0.238944831
@@ -43,8 +50,7 @@ def log2_near_one(x, less_one):
     series = series * f - 0.360703682
     series = series * f + 0.480910643
     series = series * f - 0.721347347
-    series = series * f + 1.442695
-    return series * f + exponent
+    return series * f + 1.442695
 
 
 @triton.jit
@@ -81,7 +87,12 @@ def exp2(x):
     """2^x, with 0 below the smallest normal number and 2^127 as the largest result; 0 for NaN."""
     inside = tl.minimum(tl.maximum(x, -126.0), 127.0)
     rounded = inside + ROUNDER
-    r = inside - (rounded - ROUNDER)
+    return tl.where(x >= -126.0, _scaled_exp2(inside - (rounded - ROUNDER), rounded), 0.0)
+
+
+@triton.jit
+def _scaled_exp2(r, rounded):
+    """2^(n + r) for |r| up to about 1/2 and `rounded` = n + ROUNDER."""
     series = 0.000153532579 * r + 0.00133990035
     series = series * r + 0.0096184386
     series = series * r + 0.0555033216
@@ -90,14 +101,22 @@ def exp2(x):
     series = series * r + 1.0
     # The low bits of `rounded` hold the whole number; the shift moves it into the exponent.
     scale = rounded.to(tl.int32, bitcast=True) << 23
-    result = (series.to(tl.int32, bitcast=True) + scale).to(tl.float32, bitcast=True)
-    return tl.where(x >= -126.0, result, 0.0)
+    return (series.to(tl.int32, bitcast=True) + scale).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def power(x, exponent):
-    """x^exponent for a normal x > 0; any number otherwise."""
-    return exp2(log2(x) * exponent)
+    """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; any number otherwise.
+
+    log2 x = n + y with a whole n: 16 bits of the exponent times n are exact, and the rest is small.
+    """
+    whole, f = _binade(x, x - 1.0)
+    leading = (exponent.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
+    high = whole * leading
+    rest = whole * (exponent - leading) + _log2_ratio(f) * f * exponent
+    rounded = tl.maximum(high + rest, -126.0) + ROUNDER
+    result = _scaled_exp2((high - (rounded - ROUNDER)) + rest, rounded)
+    return tl.where(high + rest >= -126.0, result, 0.0)
 
 
 @triton.jit

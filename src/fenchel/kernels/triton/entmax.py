@@ -50,6 +50,7 @@ def entmax_into(
 ) -> None:
     """Write entmax into `out`, which may have another dtype and other strides than the scores."""
     kind, eps, alphas = kind_of(alpha)
+    kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
     rows, tensors, steps = address(dim, scores, out, mask, alphas)
     if fits_tile(kind, rows.columns):
         _entmax_tiles(tensors, kind, eps, rows, steps)
@@ -63,17 +64,17 @@ def entmax_into(
 def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
-    scores, out, _mask, _alphas = tensors
-    tile = forward_tile_shape(rows, scores.element_size(), kind, eps)
-    kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
+    scores, _out, _mask, _alphas = tensors
+    tile = forward_tile_shape(rows, scores.element_size(), kind)
     options = {"LEVELS": rows.levels, "KIND": kind, "EVEN": tile.divides(rows)}
-    shape = {"J": tile.slabs, "R": tile.rows, "K": tile.width, "num_warps": tile.warps}
+    shape = {"J": tile.slabs, "R": tile.rows, "K": tile.width}
+    limits = {"num_warps": tile.warps, "maxnreg": tile.registers}
     solve, more = entmax_tile, {}
-    if worth_listing(kind, eps, tile):
+    if worth_listing(kind, tile):
         solve, more = entmax_listed, {"V": tile.vector}
     solve[(ceiling(rows.count, tile.rows),)](
         *tensors, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps,
-        **options, **shape, **more,
+        **options, **shape, **limits, **more,
     )  # fmt: skip
 
 
@@ -81,8 +82,8 @@ def _entmax_groups(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
     scores, out, mask, alphas = tensors
-    kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
-    workspace = solve_long_rows(scores, mask, alphas, kind, eps, rows, steps[0], *steps[2:])
+    own = steps[0], steps[2], steps[3]
+    workspace = solve_long_rows(scores, mask, alphas, kind, eps, rows, *own)
     shape, maxima, _, state = workspace
     write_groups[(rows.count, ceiling(shape.groups, shape.block))](
         scores, out, mask, alphas, maxima, state, eps,
@@ -94,11 +95,15 @@ def _entmax_groups(
 def solve_long_rows(
     scores: Tensor, mask: Tensor | None, alphas: Tensor | None, kind: int, eps: float,
     rows: Rows, steps: Strides, mask_steps: Strides, alpha_steps: Strides,
+    maxima: Tensor | None = None, listed: Tensor | None = None,
 ) -> tuple[Any, Tensor, Tensor, Tensor]:  # fmt: skip
     """The group maxima, the lists of groups with support, and (peak, point, low) of every row."""
     shape = groups_shape(rows.columns)
-    maxima = torch.empty((rows.count, shape.groups), dtype=torch.float32, device=scores.device)
-    listed = torch.empty((rows.count, shape.groups + 1), dtype=torch.int32, device=scores.device)
+    if maxima is None:
+        maxima = torch.empty((rows.count, shape.groups), dtype=torch.float32, device=scores.device)
+    if listed is None:
+        wide = (rows.count, shape.groups + 1)
+        listed = torch.empty(wide, dtype=torch.int32, device=scores.device)
     state = torch.empty((rows.count, STATE.value), dtype=torch.float32, device=scores.device)
     group_maxima[(rows.count, ceiling(shape.groups, shape.block))](
         scores, mask, maxima, rows.columns, shape.groups, rows.middle, rows.inner,

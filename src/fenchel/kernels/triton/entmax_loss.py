@@ -19,6 +19,7 @@ from fenchel.kernels.triton.configuration import (
     LONGEST_LOSS_TILE,
     ceiling,
     forward_tile_shape,
+    groups_shape,
     slope_shape,
     stream_shape,
 )
@@ -28,6 +29,7 @@ from fenchel.kernels.triton.exponent import kind_of
 from fenchel.kernels.triton.loss import loss_groups, loss_tile
 from fenchel.kernels.triton.loss_derivatives import (
     alpha_rows,
+    slope_of_groups,
     slope_tile,
     smooth_rows,
     terms_rows,
@@ -35,13 +37,28 @@ from fenchel.kernels.triton.loss_derivatives import (
 from fenchel.kernels.triton.loss_in_place import slope_groups
 
 
+def kept_maxima(columns: int, target: Tensor, alpha: float | Tensor) -> int:
+    """How many group maxima of a row tell the gradient which of the scores it need not read."""
+    if isinstance(alpha, Tensor) or not 1 < alpha <= 2 or target.dtype.is_floating_point:
+        return 0
+    return groups_shape(int(columns)).groups if columns > LONGEST_LOSS_TILE else 0
+
+
 def entmax_loss(
-    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    ignore_index: int,
+    smoothing: float,
+    maxima: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The loss and the normaliser A, one a row; +inf if the target has a class at −inf."""
+    """The loss and the normaliser A, one a row; +inf if the target has a class at −inf.
+
+    `maxima` (…, kept_maxima), if there are any, are written.
+    """
     dtype = torch.float32 if smoothing else scores.dtype
     loss = scores.new_empty(scores.shape[:-1], dtype=dtype)
-    normalizer = _forward(loss, None, scores, target, alpha, ignore_index, smoothing)
+    normalizer = _forward(loss, None, scores, target, alpha, ignore_index, smoothing, maxima)
     return loss.to(scores.dtype), normalizer
 
 
@@ -53,15 +70,19 @@ def entmax_loss_in_place(
     ignore_index: int,
     smoothing: float,
     by_alpha: bool,
+    listed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The loss and, if wanted, ∂L/∂α, one a row and in float32; with g, g (p − q) overwrites the scores.
 
     The scores are a matrix. For class indices without smoothing or ∂L/∂α it is one read and one write.
+    Then `listed` gets, of long rows, the groups of columns that may hold support and their number.
     """
     options = ignore_index, smoothing
     loss = scores.new_empty(scores.shape[:-1], dtype=torch.float32)
     fused = not (by_alpha or smoothing or target.dtype.is_floating_point)
-    normalizer = _forward(loss, grad if fused else None, scores, target, alpha, *options)
+    normalizer = _forward(
+        loss, grad if fused else None, scores, target, alpha, *options, listed=listed
+    )
     slope = None
     if by_alpha and isinstance(alpha, Tensor):
         slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
@@ -72,7 +93,7 @@ def entmax_loss_in_place(
 
 def _forward(
     loss: Tensor, grad: Tensor | None, scores: Tensor, target: Tensor, alpha: float | Tensor,
-    ignore_index: int, smoothing: float,
+    ignore_index: int, smoothing: float, maxima: Tensor | None = None, listed: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Write the losses and return the normalisers; with a `grad` the gradient replaces the scores."""
     normalizer = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
@@ -85,7 +106,9 @@ def _forward(
         None if grad is None else grad.unsqueeze(-1),
     )  # fmt: skip
     if rows.columns > LONGEST_LOSS_TILE:
-        _long(tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps)
+        _long(
+            tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps, maxima, listed
+        )  # fmt: skip
     else:
         tile = forward_tile_shape(rows, scores.element_size(), kind)
         loss_tile[(ceiling(rows.count, tile.rows),)](
@@ -103,12 +126,16 @@ def _forward(
 
 def _long(
     tensors: list[Any], loss: Tensor, normalizer: Tensor, kind: int, eps: float,
-    ignore_index: int, classes: bool, rows: Rows, steps: list[Strides],
+    ignore_index: int, classes: bool, rows: Rows, steps: list[Strides], maxima: Tensor | None,
+    listed: Tensor | None,
 ) -> None:  # fmt: skip
     scores, target, alphas, grad = tensors
+    if maxima is not None and maxima.numel() == 0:
+        maxima = None
     shape, maxima, listed, state = solve_long_rows(
-        scores, None, alphas, kind, eps, rows, steps[0], Strides(0, 0, 0, 0), steps[2]
-    )
+        scores, None, alphas, kind, eps, rows, steps[0], Strides(0, 0, 0, 0), steps[2], maxima,
+        listed,
+    )  # fmt: skip
     loss_groups[(rows.count,)](
         scores, target, alphas, listed, state, loss, normalizer, eps, ignore_index,
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps[:3],
@@ -157,9 +184,13 @@ def entmax_loss_backward(
     normalizer: Tensor,
     ignore_index: int,
     smoothing: float,
+    maxima: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
+    """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores.
+
+    With the `maxima` of the forward pass, groups of scores without support are not read.
+    """
     if out is None:
         out = torch.empty_like(scores, memory_format=torch.contiguous_format)
     if scores.numel() == 0:
@@ -172,6 +203,15 @@ def entmax_loss_backward(
         target.unsqueeze(-1) if classes else target, alphas,
         normalizer.unsqueeze(-1), grad.unsqueeze(-1), out,
     )  # fmt: skip
+    if classes and maxima is not None and maxima.numel() > 0:
+        shape = groups_shape(rows.columns)
+        slope_of_groups[(rows.count, ceiling(shape.groups, shape.block))](
+            *tensors, maxima, eps, ignore_index, smoothing,
+            rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
+            LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block,
+            num_warps=shape.warps,
+        )  # fmt: skip
+        return out
     tile = slope_shape(rows)
     slope_tile[(ceiling(rows.count, tile.rows), ceiling(rows.columns, tile.width))](
         *tensors, eps, ignore_index, smoothing,

@@ -26,11 +26,13 @@ SPARSEMAX: tl.constexpr = tl.constexpr(0)
 ENTMAX15: tl.constexpr = tl.constexpr(1)
 STEEP: tl.constexpr = tl.constexpr(2)  # above 2
 EACH_ROW: tl.constexpr = tl.constexpr(3)
-# From here on: any alpha up to 2, by powers. Where it is neither near 1 nor 2, hardware logarithms
-# serve on the way to the root (POWER), or throughout if p is rounded to half precision (COARSE).
+# From here on: any alpha up to 2, by powers. Hardware logarithms serve where alpha is not near 1: on
+# the way to the root (POWER), or throughout if p is rounded to half precision (COARSE), or if alpha is
+# not much below 3/2 (SHARP), where the power that they are multiplied by is small.
 GENERAL: tl.constexpr = tl.constexpr(4)
 POWER: tl.constexpr = tl.constexpr(5)
 COARSE: tl.constexpr = tl.constexpr(6)
+SHARP: tl.constexpr = tl.constexpr(7)
 
 SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
 FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
@@ -84,39 +86,66 @@ def steep_entry(z, point, low, e):
 @triton.jit
 def general_entry(z, point, low, e, KIND: tl.constexpr = GENERAL):
     """alpha <= 2"""
-    t, p, r = exact_entry(tl.maximum(z, FARTHEST), point, e, KIND)
-    s = p * r
+    t, p, s, _ = exact_powers(tl.maximum(z, FARTHEST), point, e, KIND)
     p -= low * s
     inside = (t > 0.0) & (p > 0.0)
     return tl.where(inside, p, 0.0), tl.where(inside, s, 0.0), tl.where(inside, t, 0.0)
 
 
 @triton.jit
-def exact_entry(z, point, e, KIND: tl.constexpr):
-    """(t, p, 1/t) for alpha <= 2 at A = point, to the last bits; with hardware logarithms if COARSE.
-
-    z is finite. For alpha < 2, p = 0 where t <= 0.
-    """
-    edge, edge_low = split(point.to(tl.float64) - 1.0 / e.to(tl.float64))
-    t = (z - edge) * e - edge_low * e
-    if KIND == COARSE:
-        log_t = fast_log2(tl.maximum(t, SMALLEST))
+def hardware_powers(t, e, KIND: tl.constexpr):
+    """(p, p/t, p/t^2) of t >= 0 by one power, the smallest; SHARP: p/t in place of the last."""
+    log_t = fast_log2(t)
+    if KIND == SHARP:
+        s = tl.exp2(log_t * (1.0 / e - 1.0))
+        return s * t, s, s
     else:
-        log_t = log2_near_one(tl.maximum(t, SMALLEST), z * e - point * e)
-    return t, tl.exp2(log_t * (1.0 / e)), tl.exp2(-log_t)
+        q = tl.exp2(log_t * (1.0 / e - 2.0))
+        s = q * t
+        return s * t, s, q
 
 
 @triton.jit
-def rough_entry(z, point, e, KIND: tl.constexpr):
-    """(p, 1/t) for alpha <= 2 to 1e-5, with p = 0 off the support: enough to find the way."""
+def exact_base(z, point, e):
+    """t at A = point, from the edge as the sum of two numbers; z is finite."""
+    edge, edge_low = split(point.to(tl.float64) - 1.0 / e.to(tl.float64))
+    return (z - edge) * e - edge_low * e
+
+
+@triton.jit
+def exact_entry(z, point, e, KIND: tl.constexpr):
+    """(t, p, 1/t) for alpha <= 2 at A = point, to the last bits; p = 0 where t <= 0."""
+    t = exact_base(z, point, e)
+    log_t = log2_near_one(tl.maximum(t, SMALLEST), z * e - point * e)
+    p = tl.exp2(log_t * (1.0 / e))
+    if KIND == GENERAL:  # of no other kind is alpha so near 2 that SMALLEST has a power
+        p = tl.where(t > 0.0, p, 0.0)
+    return t, p, tl.exp2(-log_t)
+
+
+@triton.jit
+def exact_powers(z, point, e, KIND: tl.constexpr):
+    """(t, p, p/t, p/t^2) for alpha <= 2 at A = point, as exact as the kind of alpha promises."""
+    if KIND >= COARSE:
+        t = exact_base(z, point, e)
+        p, s, q = hardware_powers(tl.maximum(t, 0.0), e, KIND)
+        return t, p, s, q
+    else:
+        t, p, r = exact_entry(z, point, e, KIND)
+        return t, p, p * r, p * r * r
+
+
+@triton.jit
+def rough_powers(z, point, e, KIND: tl.constexpr):
+    """(p, p/t, p/t^2) for alpha <= 2 to 1e-5, 0 off the support: enough to find the way."""
     less_one = z * e - point * e
     if KIND == GENERAL:
         log_t = rough_log2_near_one(tl.maximum(less_one + 1.0, SMALLEST), less_one)
         p = tl.where(less_one > -1.0, tl.exp2(log_t * (1.0 / e)), 0.0)
+        r = tl.exp2(-log_t)
+        return p, p * r, p * r * r
     else:
-        log_t = fast_log2(tl.maximum(z * e + (1.0 - point * e), SMALLEST))
-        p = tl.exp2(log_t * (1.0 / e))
-    return p, tl.exp2(-log_t)
+        return hardware_powers(tl.maximum(z * e + (1.0 - point * e), 0.0), e, KIND)
 
 
 @triton.jit

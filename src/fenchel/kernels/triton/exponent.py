@@ -10,10 +10,12 @@ from fenchel.kernels.triton.entries import (
     ENTMAX15,
     GENERAL,
     POWER,
+    SHARP,
     SPARSEMAX,
     STEEP,
     TINY,
 )
+from fenchel.kernels.triton.normalizer import TAME
 
 NEAR_SOFTMAX = 1 / 16  # |alpha - 1| below which a hardware logarithm is too rough
 
@@ -36,4 +38,6 @@ def with_hardware_logarithms(kind: int, eps: float, *, rounded: bool = False) ->
     """The kind that solves the same rows faster; `rounded`: into half precision."""
     if kind != GENERAL.value or abs(eps) < NEAR_SOFTMAX:
         return kind
+    if eps > TAME.value:
+        return SHARP.value
     return COARSE.value if rounded else POWER.value

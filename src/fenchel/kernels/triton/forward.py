@@ -20,6 +20,7 @@ from fenchel.kernels.triton.entries import (
     entry,
     two_sum,
 )
+from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     approach,
     settle,
@@ -59,15 +60,16 @@ def entmax_tile(
     peak = finite_peak(row_max(slab))
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
     if KIND == STEEP:
-        bottom, least = find_support(steep_tile_visit, (x,), peak, e, R)
+        guess = guess_edge((x,), peak, e, R, STEEP)
+        bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R)
         p = support_entry(x, bottom, least, e)
     elif KIND == EACH_ROW or KIND >= GENERAL:
         NARROW: tl.constexpr = GENERAL if KIND == EACH_ROW else KIND
         z = tl.maximum(x - peak, FARTHEST)
         slab = tl.maximum(slab - peak, FARTHEST)
         point = approach(z, slab, tl.minimum(e, 1.0), columns, R, NARROW)
-        p, r, _, step = settle(z, point, tl.minimum(e, 1.0), columns, R, NARROW)
-        p = shifted_entry(p, r, step, tl.minimum(e, 1.0))
+        first, second, _, step = settle(z, point, tl.minimum(e, 1.0), columns, R, NARROW)
+        p = shifted_entry(first, second, step, tl.minimum(e, 1.0), NARROW)
     else:
         point, low = solve(x - peak, slab - peak, e, columns, R, KIND)
         point, low = two_sum(point, low)
@@ -79,7 +81,8 @@ def entmax_tile(
             # Read anew: holding the scores as well would cost every other row its registers.
             x = load_scores(scores, mask, places, mask_places, inside)
             above = tl.maximum(e, 1.0)
-            bottom, least = find_support(steep_tile_visit, (x,), peak, above, R)
+            guess = guess_edge((x,), peak, above, R, STEEP)
+            bottom, least = find_support(steep_tile_visit, (x,), guess, peak, above, R)
             p = support_entry(x, bottom, least, above)
             p += peak - peak
             tl.store(out + out_places, p, mask=inside & (e > 1.0))

@@ -22,19 +22,21 @@ from fenchel.kernels.triton.entries import (
     GENERAL,
     STEEP,
     entry,
-    exact_entry,
+    exact_powers,
     first_point,
-    rough_entry,
+    rough_powers,
     two_sum,
 )
+from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     FINE,
     ROUGH,
     TOUCH,
     climb,
-    halley_step,
     leap_of,
     newton_step,
+    slab_sums,
+    step_of_slabs,
     tile_visit,
 )
 from fenchel.kernels.triton.reductions import (
@@ -43,7 +45,6 @@ from fenchel.kernels.triton.reductions import (
     larger,
     row_max,
     row_sums,
-    row_triples,
 )
 from fenchel.kernels.triton.steep import (
     below_bottom,
@@ -112,44 +113,47 @@ def listed_shape(GROUP: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _listed_visit(data, point, e, KIND: tl.constexpr):
-    """F over the listed groups, and the step from there."""
+    """F over the listed groups, and the step from there. What comes next is loaded ahead."""
+    BLOCK: tl.constexpr = data[8].shape[SLAB_AXIS]
     mass = listed_zeros(data)
     slope = listed_zeros(data)
     bend = listed_zeros(data)
-    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
-        x, _ = listed_tile(data, start)
+    x = listed_tile(data, 0)[0]
+    for start in range(BLOCK, data[3] + BLOCK, BLOCK):
+        ahead = listed_tile(data, start)[0]
         if KIND >= GENERAL:
-            t, p, r = exact_entry(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
-            p = tl.where(t > 0.0, p, 0.0)
-            s = p * r
-            bend += s * r
+            _t, p, s, q = exact_powers(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
+            bend += q
         else:
-            p, s, _ = entry(x - data[7], point, 0.0, e, KIND)
+            p, s, _t = entry(x - data[7], point, 0.0, e, KIND)
         mass += p
         slope += s
+        x = ahead
     return _listed_step(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
 def _rough_listed_visit(data, point, e, KIND: tl.constexpr):
+    BLOCK: tl.constexpr = data[8].shape[SLAB_AXIS]
     mass = listed_zeros(data)
     slope = listed_zeros(data)
     bend = listed_zeros(data)
-    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
-        x, _ = listed_tile(data, start)
-        p, r = rough_entry(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
+    x = listed_tile(data, 0)[0]
+    for start in range(BLOCK, data[3] + BLOCK, BLOCK):
+        ahead = listed_tile(data, start)[0]
+        p, s, q = rough_powers(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
         mass += p
-        slope += p * r
-        bend += p * r * r
+        slope += s
+        bend += q
+        x = ahead
     return _listed_step(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
 def _listed_step(mass, slope, bend, point, e, KIND: tl.constexpr):
     if KIND >= GENERAL:
-        mass, slope = tl.sum(mass, SLAB_AXIS, True), tl.sum(slope, SLAB_AXIS, True)
-        mass, slope, bend = row_triples(mass, slope, tl.sum(bend, SLAB_AXIS, True))
-        return mass, halley_step(mass, slope, bend, point, e)
+        mass, slope, bend = slab_sums(mass, slope, bend, KIND)
+        return step_of_slabs(mass, slope, bend, point, e, KIND)
     else:
         mass, slope = row_sums(mass, slope)
         return mass, newton_step(mass, slope, e, KIND)
@@ -184,6 +188,7 @@ def _solve_listed(
 ):  # fmt: skip
     """(point, low, least, how many groups are listed) of one row."""
     if KIND == STEEP:
+        guess = guess_edge((maxima,), peak, e, 1, STEEP)
         lower = peak - 1.0 / e
     else:
         lower, low = climb(
@@ -203,7 +208,7 @@ def _solve_listed(
     places, within = listed_shape(GROUP, BLOCK)
     data = (scores, mask, listed, found, columns, step, mask_step, peak, places, within)
     if KIND == STEEP:
-        point, least = find_support(_steep_listed_visit, data, peak, e, 1)
+        point, least = find_support(_steep_listed_visit, data, guess, peak, e, 1)
         low = below_bottom(least, e)
     else:
         point = lower

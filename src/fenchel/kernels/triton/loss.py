@@ -21,6 +21,7 @@ import triton.language as tl
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.entries import (
     EACH_ROW,
+    FARTHEST,
     GENERAL,
     STEEP,
     entry,
@@ -61,8 +62,11 @@ def normalizer_of(peak, point, low, e, KIND: tl.constexpr):
 def entry_at(x, normalizer, e, KIND: tl.constexpr):
     """(p, s, t) of scores that are not shifted, from A in float64."""
     if KIND == GENERAL:
+        # x - A as a sum of two numbers: beside large scores, what a float32 cannot hold of A is large.
         point, low = split(normalizer)
-        return general_entry(x, point, low, e)
+        z, rest = two_sum(tl.maximum(x, FARTHEST), -point)
+        z, rest = two_sum(z, rest - low)
+        return general_entry(z, e * 0.0, -rest, e)
     else:
         point, low = split(normalizer - 1.0 / e.to(tl.float64))
         return entry(x, point, low, e, KIND)

@@ -1,6 +1,7 @@
 """Kernels of the entmax loss that need the normaliser A alone: each streams over the scores.
 
 slope_tile    g (p - q), the gradient in the scores
+slope_of_groups  the same from the largest scores of groups of columns, for long rows
 terms_rows    the loss for targets that are probabilities
 smooth_rows   what a smoothed class k adds to its loss: s (x_k - mean x) + Omega(q), with
               q = (1 - s) e_k + s/C
@@ -64,6 +65,37 @@ def slope_tile(
     g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
     slope = tl.where(counts, g * (p - q), 0.0)
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    tl.store(out + out_places, slope, mask=inside)
+
+
+@triton.jit
+def slope_of_groups(
+    scores, target, alpha, normalizers, grad, out, maxima, eps, ignore, smoothing,
+    count, columns, groups, middle, inner,
+    steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The same for class indices: a group whose largest score has p = 0 has p = 0 throughout."""
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
+    a = tl.load(normalizers + row_offset(row, middle, inner, normalizer_steps, LEVELS))
+    g = tl.load(grad + row_offset(row, middle, inner, grad_steps, LEVELS)).to(tl.float32)
+    wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS))
+    counts = (a != float("-inf")) & (wanted != ignore)
+    finite = tl.where(counts, a, 0.0)
+    p, _, _ = entry_at(held, finite, e, KIND)
+    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    inside = column < columns
+    wide = column.to(tl.int64)
+    places = row_offset(row, middle, inner, steps, LEVELS) + wide * steps[3]
+    x = load_scores(scores, None, places, places, inside & (p > 0.0)[:, None])
+    p, _, _ = entry_at(x, finite, e, KIND)
+    q = tl.where(column == wanted, 1.0 - smoothing, 0.0) + smoothing / columns
+    g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
+    slope = tl.where(counts, g * (p - q), 0.0)
+    out_places = row_offset(row, middle, inner, out_steps, LEVELS) + wide * out_steps[3]
     tl.store(out + out_places, slope, mask=inside)
 
 

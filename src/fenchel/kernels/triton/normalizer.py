@@ -4,7 +4,9 @@ With e = alpha - 1 the norm G = (F^e - 1)/e is convex and decreasing in A, so Ne
 started where F >= 1, climbs to the root and never passes it: a step is (F - F^(1-e))/(e S) with
 S = sum_i p_i^(2-alpha). Where powers are needed a third sum, of p_i^(3-2 alpha), makes it Halley's
 method. A subset of the columns has a smaller root, so the maxima over J are solved first; few visits
-to the whole tile remain. For alpha that need powers, all but the last of them are rough.
+to the whole tile remain. For alpha that need powers, all but the last of them are rough. Where scores
+leave the support Halley's step may pass the root, and Newton's from there may lead back to where it
+began: every row keeps a bracket, and a step that leaves it goes to its middle instead.
 """
 
 from __future__ import annotations
@@ -16,23 +18,30 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.elementary import LN_2, expm1_ratio, log2_near_one
+from fenchel.kernels.triton.elementary import LN_2, expm1_ratio, fast_log2, log2_near_one
 from fenchel.kernels.triton.entries import (
+    COARSE,
     ENTMAX15,
     FARTHEST,
     GENERAL,
+    SHARP,
     SPARSEMAX,
     entry,
+    exact_base,
     exact_entry,
+    exact_powers,
     first_point,
-    rough_entry,
+    hardware_powers,
+    rough_powers,
 )
+from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_sums, row_triples
 
 SHORT: tl.constexpr = tl.constexpr(256)  # up to this many columns the maxima are not worth it
 SUBSET: tl.constexpr = tl.constexpr(3e-2)  # excess at which the maxima are left
 ROUGH: tl.constexpr = tl.constexpr(4e-3)  # excess at which rough powers are left
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
+STRAY: tl.constexpr = tl.constexpr(1e-2)  # excess from which Newton's method falls to the root
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
 TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit
 
@@ -53,21 +62,64 @@ def newton_step(mass, slope, e, KIND: tl.constexpr):
 @triton.jit
 def halley_step(mass, slope, bend, point, e):
     """Newton's step, lengthened by the curvature of G: at most twofold, and at most half the way to
-    the point where the largest score leaves. 0 in a row with nothing in it."""
+    the point where the largest score leaves. A step back is shortened, by a third at most. 0 in a
+    row with nothing in it."""
     step = newton_step(mass, slope, e, GENERAL)
     half = 0.5 * (1.0 - e) * step * (bend / slope - slope / mass)
-    longer = step / (1.0 - tl.minimum(half, 0.5))
+    longer = step / (1.0 - tl.minimum(tl.maximum(half, -0.5), 0.5))
     room = tl.where(e > 0.0, 0.5 * (1.0 / e - point), float("inf"))
     return tl.where(mass > 0.0, tl.maximum(step, tl.minimum(longer, room)), 0.0)
 
 
 @triton.jit
-def _power_sums(p, r):
-    """Slabs of p, p/t and p/t^2."""
-    s = p * r
+def sharp_step(mass, slope, e):
+    """Newton's step for alpha not near 1, by the hardware's powers."""
+    more = mass - 1.0
+    near = more + 0.5 * (1.0 - e) * more * more
+    far = (mass - mass * tl.exp2(-e * fast_log2(mass))) / e
+    return tl.where(mass > 0.0, tl.where(tl.abs(more) < 0.01, near, far) / slope, 0.0)
+
+
+@triton.jit
+def slab_sums(p, s, q, KIND: tl.constexpr):
+    """Slabs of three tiles; SHARP: of two, the second one twice."""
     mass = tl.sum(p, axis=SLAB_AXIS, keep_dims=True)
     slope = tl.sum(s, axis=SLAB_AXIS, keep_dims=True)
-    return mass, slope, tl.sum(s * r, axis=SLAB_AXIS, keep_dims=True)
+    if KIND == SHARP:
+        return mass, slope, slope
+    else:
+        return mass, slope, tl.sum(q, axis=SLAB_AXIS, keep_dims=True)
+
+
+@triton.jit
+def step_of_slabs(mass, slope, bend, point, e, KIND: tl.constexpr):
+    """F of every row and the step from `point`, from slabs of p, p/t and p/t^2."""
+    if KIND == SHARP:
+        mass, slope = row_sums(mass, slope)
+        return mass, sharp_step(mass, slope, e)
+    else:
+        mass, slope, bend = row_triples(mass, slope, bend)
+        return mass, halley_step(mass, slope, bend, point, e)
+
+
+@triton.jit
+def _powers(z, point, e, EXACT: tl.constexpr, KIND: tl.constexpr):
+    if EXACT or KIND == SHARP:
+        _, p, s, q = exact_powers(z, point, e, KIND)
+        return p, s, q
+    else:
+        return rough_powers(z, point, e, KIND)
+
+
+@triton.jit
+def _power_visit(data, point, e, EXACT: tl.constexpr, KIND: tl.constexpr):
+    p, s, q = _powers(data[0], point, e, EXACT, KIND)
+    mass, slope, bend = slab_sums(p, s, q, KIND)
+    for i in tl.static_range(1, len(data)):
+        p, s, q = _powers(data[i], point, e, EXACT, KIND)
+        more = slab_sums(p, s, q, KIND)
+        mass, slope, bend = mass + more[0], slope + more[1], bend + more[2]
+    return step_of_slabs(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
@@ -82,14 +134,7 @@ def tile_visit(data, point, e, KIND: tl.constexpr):
         mass, slope = 0.25 * mass, 0.5 * slope
         return mass, newton_step(mass, slope, e, KIND)
     elif KIND >= GENERAL:
-        p, r = rough_entry(data[0], point, e, KIND)
-        mass, slope, bend = _power_sums(p, r)
-        for i in tl.static_range(1, len(data)):
-            p, r = rough_entry(data[i], point, e, KIND)
-            more = _power_sums(p, r)
-            mass, slope, bend = mass + more[0], slope + more[1], bend + more[2]
-        mass, slope, bend = row_triples(mass, slope, bend)
-        return mass, halley_step(mass, slope, bend, point, e)
+        return _power_visit(data, point, e, False, KIND)
     else:
         p, s, _ = entry(data[0], point, 0.0, e, KIND)
         mass, slope = row_sums(p, s)
@@ -98,27 +143,53 @@ def tile_visit(data, point, e, KIND: tl.constexpr):
 
 @triton.jit
 def exact_visit(data, point, e, KIND: tl.constexpr):
-    """`tile_visit` with exact powers, for alpha < 2."""
-    _, p, r = exact_entry(data[0], point, e, KIND)
-    mass, slope, bend = _power_sums(p, r)
-    for i in tl.static_range(1, len(data)):
-        _, p, r = exact_entry(data[i], point, e, KIND)
-        more = _power_sums(p, r)
-        mass, slope, bend = mass + more[0], slope + more[1], bend + more[2]
-    mass, slope, bend = row_triples(mass, slope, bend)
-    return mass, halley_step(mass, slope, bend, point, e)
+    """`tile_visit` with exact powers."""
+    return _power_visit(data, point, e, True, KIND)
 
 
 @triton.jit
 def _goes_on(mass, step, e, columns, loose, leap, KIND: tl.constexpr):
     """Whether |F - 1| is above `loose` and need not be below after this step."""
-    far = tl.abs(mass - 1.0) > loose
+    far = (tl.abs(mass - 1.0) > loose) & (mass > 0.0)
     if KIND == ENTMAX15:  # F'' is half the size of the support
         return far & (0.25 * columns * mass * step * step > 0.5 * loose)
+    elif KIND == SHARP:
+        return far & (tl.abs(step) > sharp_touch(step, e))
     elif KIND >= GENERAL:
         return far & ((e > TAME) | (tl.abs(step) > leap))
     else:
         return far
+
+
+@triton.jit
+def _falls(mass, excess):
+    """Whether |F - 1| is below `excess`, as it is near the root until rounding ends it."""
+    return (tl.abs(mass - 1.0) < excess) | (excess > STRAY)
+
+
+@triton.jit
+def _narrow(point, mass, low, high):
+    """The bracket with a point in it where F is `mass`."""
+    return tl.where(mass >= 1.0, point, low), tl.where(mass < 1.0, point, high)
+
+
+@triton.jit
+def _ahead(point, step, low, high):
+    """point + step, or the middle of the bracket if that is not inside it."""
+    ahead = point + step
+    outside = ((ahead <= low) | (ahead >= high)) & (ahead != point)
+    return tl.where(outside, 0.5 * (low + high), ahead)
+
+
+@triton.jit
+def sharp_touch(step, e):
+    """The length of Newton's step after which p is good to 1e-7, also where it moves the support.
+
+    A score that comes in misses (e step)^(1/e); one that goes out takes at most about half of that too
+    much off the others.
+    """
+    touch = tl.exp2(-23.0 * e)
+    return tl.minimum(tl.where(step > 0.0, 2.0 * touch, touch), 2e-4)
 
 
 @triton.jit
@@ -131,12 +202,14 @@ def climb(
     which one by Halley suffices), or when it no longer falls (rounding). NaN ends at once.
     """
     mass, step = visit(data, point, e, KIND)
+    low, high = _narrow(point, mass, first_point(e, KIND), point + float("inf"))
     excess = tl.abs(mass - 1.0)
     climbing = _goes_on(mass, step, e, columns, loose, leap, KIND)
     while any_row(climbing, R):
-        point = tl.where(climbing, point + step, point)
+        point = tl.where(climbing, _ahead(point, step, low, high), point)
         mass, new_step = visit(data, point, e, KIND)
-        falls = tl.abs(mass - 1.0) < excess
+        low, high = _narrow(point, mass, low, high)
+        falls = _falls(mass, excess)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
         climbing = climbing & falls & _goes_on(mass, step, e, columns, loose, leap, KIND)
@@ -152,6 +225,8 @@ def leap_of(e):
 @triton.jit
 def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
     """A point at or near the root; `slab` holds the maxima of the tile over J."""
+    if KIND == SHARP:
+        return guess_edge((z,), e * 0.0, e, R, KIND) + 1.0 / e
     point = first_point(e, KIND)
     if z.shape[SLAB_AXIS] * z.shape[2] > SHORT:
         point, step = climb(tile_visit, (slab,), point, e, columns, SUBSET, leap_of(e), R, KIND)
@@ -164,41 +239,57 @@ def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
 
 @triton.jit
 def _kept_visit(z, point, e, KIND: tl.constexpr):
-    """`exact_visit` of one tile that also returns p and 1/t."""
-    t, p, r = exact_entry(z, point, e, KIND)
-    if KIND == GENERAL:
-        p = tl.where(t > 0.0, p, 0.0)
-    mass, slope, bend = _power_sums(p, r)
-    mass, slope, bend = row_triples(mass, slope, bend)
-    return p, r, mass, halley_step(mass, slope, bend, point, e)
+    """Two tiles from which `shifted_entry` makes p, F and the step, all with exact powers."""
+    if KIND >= COARSE:
+        t = tl.maximum(exact_base(z, point, e), 0.0)
+        p, s, q = hardware_powers(t, e, KIND)
+        mass, slope, bend = slab_sums(p, s, q, KIND)
+        mass, step = step_of_slabs(mass, slope, bend, point, e, KIND)
+        return q, t, mass, step
+    else:
+        _, p, r = exact_entry(z, point, e, KIND)
+        mass, slope, bend = slab_sums(p, p * r, p * r * r, KIND)
+        mass, step = step_of_slabs(mass, slope, bend, point, e, KIND)
+        return p, r, mass, step
 
 
 @triton.jit
 def settle(z, point, e, columns, R: tl.constexpr, KIND: tl.constexpr):
-    """(p, 1/t, point, step) with exact powers: the root is point + step, p and t belong to point.
+    """(tile, tile, point, step) with exact powers: the root is point + step.
 
     This is `climb` for powers, which keeps the powers of its last visit: they cost most.
     """
-    p, r, mass, step = _kept_visit(z, point, e, KIND)
+    first, second, mass, step = _kept_visit(z, point, e, KIND)
+    low, high = _narrow(point, mass, first_point(e, KIND), point + float("inf"))
     excess = tl.abs(mass - 1.0)
     climbing = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND)
     while any_row(climbing, R):
-        point = tl.where(climbing, point + step, point)
-        p, r, mass, new_step = _kept_visit(z, point, e, KIND)
-        falls = tl.abs(mass - 1.0) < excess
+        point = tl.where(climbing, _ahead(point, step, low, high), point)
+        first, second, mass, new_step = _kept_visit(z, point, e, KIND)
+        low, high = _narrow(point, mass, low, high)
+        falls = _falls(mass, excess)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
         climbing = climbing & falls & _goes_on(mass, step, e, columns, FINE, TOUCH, KIND)
-    return p, r, point, tl.where(mass > 0.0, step, 0.0)
+    return first, second, point, tl.where(mass > 0.0, step, 0.0)
 
 
 @triton.jit
-def shifted_entry(p, r, step, e):
-    """p at point + step to second order where that is finite, from p and r = 1/t at point."""
-    move = step * r
-    bend = tl.where(e <= TAME, 0.5 * (1.0 - e), 0.0)
-    shifted = p * ((bend * move - 1.0) * move + 1.0)
-    return tl.where((p > 0.0) & (e * move < 1.0), tl.maximum(shifted, 0.0), 0.0)
+def shifted_entry(first, second, step, e, KIND: tl.constexpr):
+    """p at the root, to second order where that is finite, from what `settle` kept.
+
+    SHARP: p/t and t. COARSE: p/t^2 and t. Otherwise p and 1/t.
+    """
+    if KIND == SHARP:
+        return first * tl.maximum(second - step, 0.0)
+    elif KIND == COARSE:
+        shifted = first * second * (second - step) + first * (0.5 * (1.0 - e) * step * step)
+        return tl.where(second > e * step, shifted, 0.0)
+    else:
+        move = step * second
+        bend = tl.where(e <= TAME, 0.5 * (1.0 - e), 0.0)
+        shifted = first * ((bend * move - 1.0) * move + 1.0)
+        return tl.where((first > 0.0) & (e * move < 1.0), tl.maximum(shifted, 0.0), 0.0)
 
 
 @triton.jit
@@ -208,8 +299,5 @@ def solve(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
         z = tl.maximum(z, FARTHEST)
         slab = tl.maximum(slab, FARTHEST)
     point = approach(z, slab, e, columns, R, KIND)
-    if KIND >= GENERAL:
-        _, _, point, low = settle(z, point, e, columns, R, KIND)
-        return point, low
-    else:
-        return climb(tile_visit, (z,), point, e, columns, FINE, 0.0, R, KIND)
+    VISIT: tl.constexpr = exact_visit if KIND >= GENERAL else tile_visit
+    return climb(VISIT, (z,), point, e, columns, FINE, TOUCH, R, KIND)

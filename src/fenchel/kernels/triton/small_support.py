@@ -19,15 +19,14 @@ import triton.language as tl
 from fenchel.kernels.triton.entries import (
     FARTHEST,
     STEEP,
-    first_point,
     general_entry,
     two_sum,
 )
+from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     FINE,
-    ROUGH,
+    approach,
     climb,
-    exact_visit,
     settle,
     shifted_entry,
     tile_visit,
@@ -68,15 +67,25 @@ def _merge(a1, a2, a3, a4, b1, b2, b3, b4):
 
 
 @triton.jit
+def _sorted_fours(tile, V: tl.constexpr):
+    """Fours of neighbours as four tiles, falling; NaN wins."""
+    shape: tl.constexpr = tile.shape
+    left, right = tl.split(tl.reshape(tile, [shape[0], shape[1], shape[2], V // 4, 2, 2]))
+    a, b = tl.split(larger(left, right))
+    c, d = tl.split(smaller(left, right))
+    middle, other = smaller(a, b), larger(c, d)
+    return larger(a, b), larger(middle, other), smaller(middle, other), smaller(c, d)
+
+
+@triton.jit
 def _largest_of_threads(x, R: tl.constexpr, V: tl.constexpr):
     """Four slabs, falling: the largest scores of every thread."""
-    tile = _by_thread(x, R, V)
-    none = tl.full(tile.shape, float("-inf"), tl.float32)
+    fours = _sorted_fours(_by_thread(x, R, V), V)
     if R == 1:
-        listed = tl.reduce((tile, none, none, none), SLAB_AXIS, _merge, keep_dims=True)
+        listed = tl.reduce(fours, SLAB_AXIS, _merge, keep_dims=True)
         return tl.reduce(listed, 3, _merge)
     else:
-        listed = tl.reduce((tile, none, none, none), SLABS_OF_THREADS, _merge)
+        listed = tl.reduce(fours, SLABS_OF_THREADS, _merge)
         a, b, c, d = tl.reduce(listed, 2, _merge)
         return _as_slab(a), _as_slab(b), _as_slab(c), _as_slab(d)
 
@@ -113,30 +122,29 @@ def _row_over_tile(value, R: tl.constexpr):
 
 @triton.jit
 def _listed_power(listed, peak, e, columns, R: tl.constexpr, KIND: tl.constexpr):
-    """(p of the listed scores, a point at or left of the normaliser, the edge that follows)."""
+    """(p of the listed scores, the edge of the support)."""
     z = (
         tl.maximum(listed[0] - peak, FARTHEST),
         tl.maximum(listed[1] - peak, FARTHEST),
         tl.maximum(listed[2] - peak, FARTHEST),
         tl.maximum(listed[3] - peak, FARTHEST),
     )
-    point = first_point(e, KIND)
-    point, step = climb(tile_visit, z, point, e, columns, ROUGH, 0.0, R, KIND)
-    point += step
-    point, low = climb(exact_visit, z, point, e, columns, FINE, 0.0, R, KIND)
-    lower, edge = point, peak + (point + low - 1.0 / e)
+    point = guess_edge(z, e * 0.0, e, R, KIND) + 1.0 / e
+    point, low = climb(tile_visit, z, point, e, columns, FINE, 0.0, R, KIND)
+    edge = peak + (point + low - 1.0 / e)
     point, low = two_sum(point, low)
     first, _, _ = general_entry(z[0], point, low, e, KIND)
     second, _, _ = general_entry(z[1], point, low, e, KIND)
     third, _, _ = general_entry(z[2], point, low, e, KIND)
     fourth, _, _ = general_entry(z[3], point, low, e, KIND)
-    return (first, second, third, fourth), lower, edge
+    return (first, second, third, fourth), edge
 
 
 @triton.jit
-def _listed_steep(listed, peak, e, R: tl.constexpr):
+def _listed_steep(listed, peak, e, columns, R: tl.constexpr):
     """(p of the listed scores, the smallest of them in the support)."""
-    bottom, least = find_support(steep_tile_visit, listed, peak, e, R)
+    guess = guess_edge(listed, peak, e, R, STEEP)
+    bottom, least = find_support(steep_tile_visit, listed, guess, peak, e, R)
     p = (
         support_entry(listed[0], bottom, least, e),
         support_entry(listed[1], bottom, least, e),
@@ -148,25 +156,26 @@ def _listed_steep(listed, peak, e, R: tl.constexpr):
 
 @triton.jit
 def _solve_whole(
-    scores, out, mask, row, peak, point, e, count, columns, middle, inner,
+    scores, out, mask, row, peak, e, count, columns, middle, inner,
     steps, out_steps, mask_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Read, solve and write the whole tile, from a point at or left of the normaliser."""
+    """Read, solve and write the whole tile."""
     column = tile_columns(J, K)
     inside = tile_inside(row, column, count, columns, R)
     places = tile_places(row, column, middle, inner, steps, LEVELS)
     mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
     x = load_tile(scores, mask, places, mask_places, inside, EVEN)
     if KIND == STEEP:
-        bottom, least = find_support(steep_tile_visit, (x,), peak, e, R)
+        guess = guess_edge((x,), peak, e, R, STEEP)
+        bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R)
         p = support_entry(x, bottom, least, e)
     else:
         z = tl.maximum(x - peak, FARTHEST)
-        point, step = climb(tile_visit, (z,), point, e, columns, ROUGH, 0.0, R, KIND)
-        p, r, _, step = settle(z, point + step, e, columns, R, KIND)
-        p = shifted_entry(p, r, step, e)
+        point = approach(z, z, e, columns, R, KIND)
+        first, second, _, step = settle(z, point, e, columns, R, KIND)
+        p = shifted_entry(first, second, step, e, KIND)
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
     store_tile(out, out_places, p + (peak - peak), inside, EVEN)
 
@@ -224,15 +233,14 @@ def entmax_listed(
     x = load_tile(scores, mask, places, mask_places, inside, EVEN)
     listed = _largest_of_threads(x, R, V)
     peak = finite_peak(row_max(listed[0]))
-    point = peak * 0.0
     if KIND == STEEP:
-        p, edge = _listed_steep(listed, peak, e, R)
+        p, edge = _listed_steep(listed, peak, e, columns, R)
         overflows = any_entry(listed[3] >= edge)
     else:
-        p, point, edge = _listed_power(listed, peak, e, columns, R, KIND)
+        p, edge = _listed_power(listed, peak, e, columns, R, KIND)
         overflows = any_entry(listed[3] > edge)
     if overflows:
-        _solve_whole(scores, out, mask, row, peak, point, e, count, columns, middle, inner,
+        _solve_whole(scores, out, mask, row, peak, e, count, columns, middle, inner,
                      steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K)  # fmt: skip
     else:
         found = _look_up(x, listed, p, R, V) + _row_over_tile(peak - peak, R)  # NaN if there is one

@@ -4,10 +4,10 @@ No Newton method on the normaliser is safe there, and the edge of the support is
 last bit of a float32. So the unknowns are the smallest score of the support, `bottom`, and the
 probability u of that score, `least`: t = e (x - bottom) + u^e, whose difference of scores is exact.
 
-1. `bottom`, by bisection over the scores themselves: it is the smallest score x for which
-   F(edge = x) < 1.
+1. `bottom`, the smallest score x for which F(edge = x) < 1: next to a guess, or by bisection over
+   the scores themselves.
 2. `least`: F(u) = sum_i (e (x_i - bottom) + u^e)^(1/e) is a sum of norms of (u, .), so it is convex
-   and increasing, and Newton's method started above the root falls to it.
+   and increasing, and Newton's method falls to the root after at most one step upwards.
 
 `visit(data, first, second, e, WHAT)` goes once through the scores of every row and returns two numbers.
 """
@@ -22,12 +22,14 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.elementary import exp2, fast_log2, log2
-from fenchel.kernels.triton.entries import SMALLEST
+from fenchel.kernels.triton.entries import SMALLEST, STEEP
+from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import any_row, row_max_pair, row_sums
 
 NEIGHBOURS: tl.constexpr = tl.constexpr(0)  # the next score below `first`, less the next one above
-MASS: tl.constexpr = tl.constexpr(1)  # F with its edge at `first`, and how many scores lie there
+MASSES: tl.constexpr = tl.constexpr(1)  # F with its edge at `first`, and at `second`
 RISE: tl.constexpr = tl.constexpr(2)  # F and dF/du with bottom = `first` and least = `second`
+NEXT: tl.constexpr = tl.constexpr(1.2e-7)  # so much more of a number is at least the next one
 TOLERANCE: tl.constexpr = tl.constexpr(1e-7)  # of F: what its rounding hides
 
 
@@ -41,15 +43,19 @@ def support_entry(x, bottom, least, e):
 
 
 @triton.jit
+def _steep_power(x, edge, e):
+    """p with the edge of the support at a score, roughly."""
+    return tl.exp2(fast_log2(tl.maximum((x - edge) * e, 0.0)) * (1.0 / e))
+
+
+@triton.jit
 def contribution(x, first, second, e, WHAT: tl.constexpr):
     """What every score adds to the two numbers of a visit."""
     if WHAT == NEIGHBOURS:
         below = tl.where(x < first, x, float("-inf"))
         return below, tl.where(x >= first, -x, float("-inf"))
-    elif WHAT == MASS:
-        t = (x - first) * e
-        p = tl.exp2(fast_log2(tl.maximum(t, SMALLEST)) * (1.0 / e))
-        return tl.where(t > 0.0, p, 0.0), tl.where(x == first, 1.0, 0.0)
+    elif WHAT == MASSES:
+        return _steep_power(x, first, e), _steep_power(x, second, e)
     else:
         log_least = log2(tl.maximum(second, SMALLEST))
         t = (x - first) * e + exp2(log_least * e)
@@ -88,42 +94,67 @@ def steep_tile_visit(data, first, second, e, WHAT: tl.constexpr):
 
 
 @triton.jit
-def _find_bottom(visit: tl.constexpr, data, peak, e, R: tl.constexpr):
-    """(bottom, F with its edge there, how many scores lie there)."""
+def _find_bottom(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
+    """(bottom, the next score below it or a number between them).
+
+    F(edge = low) >= 1 > F(edge = bottom) all along. The scores on both sides of a guess are tried;
+    usually they are the two. If not, their neighbours come next, and then bisection.
+    """
     low = peak - 1.0 / e
     bottom = peak
-    mass = peak * 0.0
-    ties = mass + 1.0
+    middle = tl.minimum(tl.maximum(guess, low), bottom)
+    tries = 0
     searching = low < bottom
     while any_row(searching, R):
-        middle = low + 0.5 * (bottom - low)
         below, above = visit(data, middle, middle, e, NEIGHBOURS)
-        trial = tl.where(below > low, below, -above)
-        searching = searching & (trial > low) & (trial < bottom)
-        new_mass, new_ties = visit(data, trial, trial, e, MASS)
-        inside = searching & (new_mass < 1.0)
-        low = tl.where(searching & (new_mass >= 1.0), trial, low)
-        bottom = tl.where(inside, trial, bottom)
-        mass = tl.where(inside, new_mass, mass)
-        ties = tl.where(inside, new_ties, ties)
-    return bottom, mass, ties
+        below, above = tl.maximum(below, low), tl.minimum(-above, bottom)
+        at_below, at_above = visit(data, below, above, e, MASSES)
+        lower = searching & (below > low) & (at_below < 1.0)
+        higher = searching & (above < bottom) & (at_above >= 1.0) & (lower == 0)
+        found = searching & (lower == higher)
+        bottom = tl.where(lower, below, tl.where(found, above, bottom))
+        low = tl.where(higher, above, tl.where(found, below, low))
+        if tries == 0:
+            middle = tl.where(lower, below, above + tl.abs(above) * NEXT)
+        else:
+            middle = low + 0.5 * (bottom - low)
+        middle = tl.where((middle > low) & (middle < bottom), middle, bottom)
+        searching = searching & (lower != higher) & (low < bottom)
+        tries += 1
+    return bottom, low
 
 
 @triton.jit
-def find_support(visit: tl.constexpr, data, peak, e, R: tl.constexpr):
-    """(bottom, least) of every row. Ends only for rows with a finite peak, or NaN."""
-    bottom, mass, ties = _find_bottom(visit, data, peak, e, R)
-    least = tl.minimum((1.0 - mass) / ties, 1.0)
+def find_support(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
+    """(bottom, least) of every row. Ends only for rows with a finite peak, or NaN.
+
+    `guess` is any number, best one near the edge of the support.
+    """
+    bottom, low = _find_bottom(visit, data, guess, peak, e, R)
+    gap = (bottom - tl.minimum(tl.maximum(guess, low), bottom)) * e
+    least = tl.minimum(tl.exp2(fast_log2(gap) * (1.0 / e)), 1.0)
     total, slope = visit(data, bottom, least, e, RISE)
     excess = total - 1.0
-    falling = excess > TOLERANCE
-    while any_row(falling, R):
-        least = tl.where(falling, tl.maximum(least - excess / slope, 0.0), least)
+    solving = _goes_on(excess, slope, least, e)
+    while any_row(solving, R):
+        least = tl.where(solving, _newton(least, excess, slope), least)
         total, slope = visit(data, bottom, least, e, RISE)
-        falls = total - 1.0 < excess
-        excess = tl.where(falling, total - 1.0, excess)
-        falling = falling & falls & (excess > TOLERANCE)
-    return bottom, least
+        moves = tl.where(excess > 0.0, total - 1.0 < excess, total - 1.0 > excess)
+        excess = tl.where(solving, total - 1.0, excess)
+        solving = solving & moves & _goes_on(excess, slope, least, e)
+    return bottom, _newton(least, excess, slope)
+
+
+@triton.jit
+def _newton(least, excess, slope):
+    return tl.minimum(tl.maximum(least - excess / slope, 0.0), 1.0)
+
+
+@triton.jit
+def _goes_on(excess, slope, least, e):
+    """Whether F is not yet 1, and need not be after the next step: F''/F' is at most (e - 1)/u."""
+    step = excess / slope
+    return (tl.abs(excess) > TOLERANCE) & (e * step * step > TOLERANCE * least)
 
 
 @triton.jit
@@ -135,5 +166,6 @@ def below_bottom(least, e):
 @triton.jit
 def solve_steep(visit: tl.constexpr, data, peak, e, R: tl.constexpr):
     """(point, low): the edge of the support is their sum."""
-    bottom, least = find_support(visit, data, peak, e, R)
+    guess = guess_edge(data, peak, e, R, STEEP)
+    bottom, least = find_support(visit, data, guess, peak, e, R)
     return bottom, below_bottom(least, e)

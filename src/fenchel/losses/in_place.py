@@ -1,0 +1,80 @@
+"""The entmax loss of a matrix of scores that its gradient may overwrite.
+
+The gradient p − q needs no memory but the scores': it replaces them when the loss is computed, and the
+backward pass scales it there. Whoever else has kept the scores for its own derivative is told.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C._functorch import peek_interpreter_stack
+from torch.autograd.graph import increment_version
+
+from fenchel.errors import rule
+from fenchel.losses.operator import check_loss_values, entmax_row_loss_in_place
+
+
+def may_overwrite(scores: Tensor) -> bool:
+    """Whether there is a gradient to write over them, and nothing that traces or transforms."""
+    if scores.ndim != 2 or not (torch.is_grad_enabled() and scores.requires_grad):
+        return False
+    owner = scores if scores._base is None else scores._base
+    if owner.is_leaf and owner.requires_grad:
+        raise rule(
+            "scores that are overwritten are the result of an operation",
+            expected="inplace=False for a leaf that requires grad",
+            got="inplace=True",
+        )
+    return not torch.compiler.is_compiling() and peek_interpreter_stack() is None
+
+
+def overwriting_row_loss(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
+) -> Tensor:
+    """L_α, one a row; the scores become p − q."""
+    return _Overwrite.apply(scores, target, alpha, ignore_index, smoothing)
+
+
+class _Overwrite(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        target: Tensor,
+        alpha: float | Tensor,
+        ignore_index: int,
+        smoothing: float,
+    ) -> Tensor:
+        check_loss_values(target, alpha, scores.shape[-1], ignore_index)
+        by_alpha = isinstance(alpha, Tensor) and alpha.requires_grad
+        one = torch.ones((), dtype=scores.dtype, device=scores.device)
+        loss, ctx.by_alpha = entmax_row_loss_in_place(
+            one.expand(scores.shape[0]), scores, target, alpha, ignore_index, smoothing, by_alpha
+        )
+        increment_version(scores)
+        ctx.slope, ctx.version, ctx.alpha = scores.detach(), scores._version, alpha
+        return loss.to(scores.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():
+            raise rule(
+                "a gradient that has replaced the scores cannot be differentiated",
+                expected="inplace=False",
+                got="create_graph=True",
+            )
+        if ctx.slope is None or ctx.slope._version != ctx.version:
+            raise rule(
+                "a gradient that has replaced the scores is used once, and nothing overwrites it",
+                expected="inplace=False",
+                got="a second backward pass" if ctx.slope is None else "scores that were changed",
+            )
+        by_scores, ctx.slope = ctx.slope.mul_(grad.unsqueeze(-1)), None
+        by_alpha = None
+        if ctx.by_alpha is not None:
+            slope = (grad * ctx.by_alpha).unsqueeze(-1)
+            by_alpha = slope.sum_to_size(ctx.alpha.shape).to(ctx.alpha.dtype)
+        return by_scores, None, by_alpha, None, None
