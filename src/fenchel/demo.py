@@ -102,12 +102,15 @@ def compare(results: Sequence[Result]) -> list[list[Cell]]:
 
 
 def lattice_example(result: Result, examples: Sequence[Example]) -> int:
-    """The place of an example to show: a few answers, all of them known, and the best one not sure."""
+    """The place of an example to show: few answers, all known, the best one right but not sure."""
+    codec = result.trained.run.codec
 
-    def rank(place: int) -> tuple[bool, bool, float]:
-        answer = result.answers[place]
+    def rank(place: int) -> tuple[bool, bool, bool, float]:
+        answer, example = result.answers[place], examples[place]
         few = answer.complete and 2 <= len(answer.hypotheses) <= 4
-        return (not few, examples[place].group != "english", abs(answer.best.probability - 0.6))
+        right = codec.decode(answer.best.tokens) == example.target
+        unsure = abs(answer.best.probability - 0.6)
+        return (not few, not right, example.group != "english", unsure)
 
     return min(range(len(examples)), key=rank)
 

@@ -145,7 +145,7 @@ def test_the_hessian_is_the_same_in_all_four_nestings(each: Map, implementation)
 @on_every
 @pytest.mark.parametrize("alpha", [0.7, 1.0, 1.0 + 1e-7, 1.01, 1.5, 2.0])
 def test_second_and_mixed_derivatives_in_alpha(alpha, implementation):
-    x, direction = smooth_scores(5), torch.randn(5, dtype=torch.float64)
+    x, direction = smooth_scores(5), drawn(5)
 
     def scalar(scores: Tensor, value: Tensor) -> Tensor:
         return (fenchel.entmax(scores, value) * direction).sum()

@@ -118,7 +118,7 @@ def _product(
         h_places = row.to(tl.int64)[:, None] * hidden_stride + d[None, :]
         g = tl.load(slopes + g_places, mask=here & (v < classes)[None, :], other=0.0)
         h = tl.load(hidden + h_places, mask=here & (d < width)[None, :], other=0.0)
-        total = tl.dot(tl.trans(g), h, total)
+        total = tl.dot(tl.trans(g), h, total, input_precision="ieee")
     return total
 
 
