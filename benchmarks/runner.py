@@ -37,7 +37,7 @@ class Effort:
     seconds: float = 1.0
     slowest_call: float = 2.0
     fewest: int = 3
-    race_seconds: float = 20.0
+    race_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
