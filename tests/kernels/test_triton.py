@@ -6,9 +6,7 @@ which other kernels take over are shrunk to reach every branch all the same.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
 
 import pytest
 import torch
@@ -16,39 +14,23 @@ from torch import Tensor
 
 from fenchel.kernels.reference import entmax as reference
 from fenchel.kernels.reference import entmax_loss as reference_loss
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
-if importlib.util.find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
+with defining_kernels():
+    from fenchel.kernels.triton import (
+        addressing,
+        configuration,
+        entmax,
+        entmax_loss,
+        weight_gradient,
+    )
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":  # read when a kernel is defined, that is, by the imports below
-    os.environ["TRITON_INTERPRET"] = "1"
-
-from fenchel.kernels.triton import (  # noqa: E402
-    addressing,
-    configuration,
-    entmax,
-    entmax_loss,
-    weight_gradient,
-)
-
-os.environ.pop("TRITON_INTERPRET", None)
-
-# numpy, which interprets, warns where a GPU divides by zero in a lane whose result is not used
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
-if DEVICE == "cuda":
-    pytestmark.append(pytest.mark.gpu)
+pytestmark = MARKS
 
 ACCURACY = 2e-7
 ALPHAS = (2.0, 1.5, 1.3, 1.0, 0.6, 1.75, 2.5, 10.0)
 INF, NAN = math.inf, math.nan
 IGNORED = -100
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    if DEVICE == "cpu":
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(params=["tile", "groups"])

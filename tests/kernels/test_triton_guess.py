@@ -6,40 +6,22 @@ from, the result must be exact.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
 
 import pytest
 import torch
 from torch import Tensor
 
 from fenchel.kernels.reference import entmax as reference
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
-if importlib.util.find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
+with defining_kernels():
+    from fenchel.kernels.triton import entmax
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":  # read when a kernel is defined, that is, by the imports below
-    os.environ["TRITON_INTERPRET"] = "1"
-
-from fenchel.kernels.triton import entmax  # noqa: E402
-
-os.environ.pop("TRITON_INTERPRET", None)
-
-# numpy, which interprets, warns where a GPU divides by zero in a lane whose result is not used
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
-if DEVICE == "cuda":
-    pytestmark.append(pytest.mark.gpu)
+pytestmark = MARKS
 
 ACCURACY = 2e-7
 COLUMNS = 40
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    if DEVICE == "cpu":
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
 def _awkward_rows() -> Tensor:

@@ -6,9 +6,7 @@ which other kernels take over, are shrunk to reach every branch all the same.
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
 from types import ModuleType
 
 import pytest
@@ -17,22 +15,12 @@ from torch import Tensor
 
 from fenchel.kernels.reference import fusedmax as reference_fusedmax
 from fenchel.kernels.reference import oscarmax as reference_oscarmax
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
-if importlib.util.find_spec("triton") is None:
-    pytest.skip("Triton is not installed", allow_module_level=True)
+with defining_kernels():
+    from fenchel.kernels.triton import fusedmax, grouped_backward, oscarmax, sorting
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":  # read when a kernel is defined, that is, by the imports below
-    os.environ["TRITON_INTERPRET"] = "1"
-
-from fenchel.kernels.triton import fusedmax, grouped_backward, oscarmax, sorting  # noqa: E402
-
-os.environ.pop("TRITON_INTERPRET", None)
-
-# numpy, which interprets, warns where a GPU divides by zero in a lane whose result is not used
-pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
-if DEVICE == "cuda":
-    pytestmark.append(pytest.mark.gpu)
+pytestmark = MARKS
 
 ACCURACY = 2e-7
 INF, NAN = math.inf, math.nan
@@ -40,12 +28,6 @@ KERNELS: dict[str, ModuleType] = {"fusedmax": fusedmax, "oscarmax": oscarmax}
 REFERENCES: dict[str, ModuleType] = {"fusedmax": reference_fusedmax, "oscarmax": reference_oscarmax}
 ROWS = "rows"  # one strength a row, zero among them
 on_both = pytest.mark.parametrize("name", KERNELS)
-
-
-@pytest.fixture(autouse=True)
-def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    if DEVICE == "cpu":
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(params=["short", "long"])
