@@ -1,23 +1,30 @@
-"""`fenchel reproduce`: a table of a paper again, ours beside theirs."""
+"""`fenchel reproduce`: tables of the papers again, ours beside theirs."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fenchel.cli.console import grid, note, out
+from fenchel.cli.console import grid, note, notes, out, shown, warn
 from fenchel.errors import rule
 
 if TYPE_CHECKING:
+    from fenchel.recipes.reproductions.book import Book
     from fenchel.recipes.reproductions.table import Experiment, PaperTable
+    from fenchel.recipes.reproductions.training import Occasion
+
+    Chosen = list[tuple[PaperTable, list[Experiment]]]
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="PAPER/TABLE", help="See fenchel list.")],
+    names: Annotated[list[str], typer.Argument(metavar="PAPER/TABLE...", help="See fenchel list.")],
     data: Annotated[
         Path, typer.Option(metavar="DIR", help="The public data, unpacked: see fenchel data.")
     ] = Path("data"),
@@ -29,6 +36,12 @@ def reproduce(
         str,
         typer.Option(metavar="PATTERN", help="Some experiments: a regular expression of names."),
     ] = "",
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Runs of every experiment; several also as an ensemble.")
+    ] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Runs side by side, each in a process of its own.")
+    ] = 1,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting, for all.")
     ] = None,
@@ -36,62 +49,93 @@ def reproduce(
         bool, typer.Option("--quick", help="Tiny models on a few examples: does everything work?")
     ] = False,
 ) -> None:
-    """Train and measure what a table or figure of a paper compares.
+    """Train and measure what tables or figures of a paper compare.
 
     Rows go to results/PAPER/TABLE/metrics.json with the paper's figures beside ours. Models that were
     trained before are not trained again, and one that was stopped goes on.
     """
-    from fenchel.cli.epochs import teller
     from fenchel.recipes.reproductions import paper_table
-    from fenchel.recipes.reproductions.rows import Row, commit, hardware, update
+    from fenchel.recipes.reproductions.book import Book
+    from fenchel.recipes.reproductions.training import Occasion
+
+    chosen = _chosen([paper_table(name) for name in dict.fromkeys(names)], only)
+    occasion = Occasion(runs, tuple(changes or ()), quick)
+    book = Book(results, partial(_command, only, seeds, changes or [], quick), quick)
+    failures = _trained(chosen, data, occasion, seeds, jobs, book)
+    _timed(chosen, data, occasion, book)
+    for table, _ in chosen:
+        rows = [(each.name, each.ours, each.paper) for each in book.findings(table)]
+        out.print(grid(table.summary, ["figure", "ours", "paper"], rows))
+        note(f"{len(rows)} rows in {book.path(table)}")
+    for failure in failures:
+        warn(failure)
+    if failures:
+        raise typer.Exit(1)
+
+
+def _trained(
+    chosen: Chosen, data: Path, occasion: Occasion, seeds: int, jobs: int, book: Book
+) -> list[str]:
+    """All tables of trained models, through one pool; what went wrong is returned."""
+    from fenchel.cli.epochs import tell
+    from fenchel.recipes.reproductions.job import Voice
+    from fenchel.recipes.reproductions.plan import planned
+    from fenchel.recipes.reproductions.pool import Failure
+    from fenchel.recipes.reproductions.table import TrainedTable
+    from fenchel.recipes.reproductions.together import reproduced
+
+    tables = [(table, some) for table, some in chosen if isinstance(table, TrainedTable)]
+    made = planned(tables, data, occasion, seeds)
+    has_bar = jobs == 1 and notes.is_terminal
+    failures = []
+    with closing(reproduced(made, jobs, Voice(note, None if has_bar else tell))) as steps:
+        for step in steps:
+            if isinstance(step, Failure):
+                warn(f"failed: {step.reason}")
+                failures.append(step.message)
+            else:
+                comparison, findings = step
+                book.keep(comparison.table, findings)
+                for finding in findings:
+                    ours, theirs = shown(finding.ours), shown(finding.paper)
+                    note(f"{comparison.table.name}, {finding.name} {ours}, paper {theirs}")
+    return failures
+
+
+def _timed(chosen: Chosen, data: Path, occasion: Occasion, book: Book) -> None:
+    """The tables of speeds, one after the other, when nothing else runs."""
+    from fenchel.recipes.reproductions.rows import Finding
+    from fenchel.recipes.reproductions.source import Source
     from fenchel.recipes.reproductions.table import TimedTable
     from fenchel.recipes.reproductions.timing import timed_figures
-    from fenchel.recipes.reproductions.training import Occasion, loaded, trained_figures
 
-    table = paper_table(name)
-    chosen = _chosen(table, only)
-    occasion = Occasion(runs, tuple(changes or ()), quick, note, teller())
-    found = loaded(table, _folder(data, table.dataset), occasion)
-    for sentence in found.notes:
-        note(sentence)
-    command = _command(name, only, changes or [], quick)
-    path = results / name / ("quick.json" if quick else "metrics.json")
-    if isinstance(table, TimedTable):
-        stages = iter([(chosen, timed_figures(table, chosen, found, occasion))])
-    else:
-        stages = trained_figures(table, chosen, found, occasion)
-    rows: list[Row] = []
-    for _, figures in stages:
-        made = [
-            Row(*figure, command=command, commit=commit(), hardware=hardware())
-            for figure in figures
-        ]
-        rows = update(path, made)
-    shown = [(row.name, row.ours, row.paper) for row in rows]
-    out.print(grid(table.summary, ["figure", "ours", "paper"], shown))
-    note(f"{len(rows)} rows in {path}")
+    for table, experiments in chosen:
+        if isinstance(table, TimedTable):
+            found = Source.of(table, data, quick=occasion.quick).splits()
+            for sentence in found.notes:
+                note(sentence)
+            figures = timed_figures(table, experiments, found, occasion)
+            book.keep(table, [Finding(*figure) for figure in figures])
 
 
-def _chosen(table: PaperTable, pattern: str) -> list[Experiment]:
+def _chosen(tables: Sequence[PaperTable], pattern: str) -> Chosen:
+    """The tables with those of their experiments that match, without those that have none."""
     try:
-        chosen = [each for each in table.experiments if re.search(pattern, each.name)]
+        wanted = re.compile(pattern)
     except re.error as error:
         raise rule("--only is a regular expression", expected="a valid one", got=error) from error
-    if not chosen:
-        known = "; ".join(each.name for each in table.experiments)
+    chosen = [(table, [e for e in table.experiments if wanted.search(e.name)]) for table in tables]
+    if not any(experiments for _, experiments in chosen):
+        known = "; ".join(dict.fromkeys(e.name for table in tables for e in table.experiments))
         raise rule("--only matches an experiment", expected=f"some of: {known}", got=repr(pattern))
-    return chosen
+    return [(table, experiments) for table, experiments in chosen if experiments]
 
 
-def _folder(data: Path, dataset: str) -> Path:
-    """The folder of a set: the one of its name inside, or the given one itself."""
-    return data / dataset if (data / dataset).is_dir() else data
-
-
-def _command(name: str, only: str, changes: list[str], quick: bool) -> str:
+def _command(only: str, seeds: int, changes: Sequence[str], quick: bool, name: str) -> str:
     """The command that makes the same rows; where data and models lie does not matter to them."""
     parts = ["fenchel", "reproduce", name]
     parts += ["--only", only] if only else []
+    parts += ["--seeds", str(seeds)] if seeds > 1 else []
     for change in changes:
         parts += ["--set", change]
     return shlex.join([*parts, *(["--quick"] if quick else [])])

@@ -12,6 +12,7 @@ TABLES: dict[str, PaperTable] = {
         peters2019.TABLE1_MEDIUM,
         peters2019.TABLE1_HIGH,
         peters2019.TABLE2,
+        peters2019.TABLE2_JAPANESE,
         peters2019.TABLE3,
         peters2019.FIGURE4,
         peters2019.FIGURE6,

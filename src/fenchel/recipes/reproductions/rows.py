@@ -6,8 +6,10 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,27 +17,65 @@ import fenchel
 from fenchel.training.files import load_json, save_json
 
 
-@dataclass(frozen=True)
-class Row:
-    """One figure; `paper` is None where the paper gives none."""
+class Finding(NamedTuple):
+    """One figure.
+
+    `ours` is the mean of `runs`, those of the seeds; `paper` is None where the paper gives none;
+    `signature` says exactly how BLEU was computed; `finished` is false if time ran out.
+    """
 
     name: str
     ours: float
     paper: float | None
+    runs: Sequence[float] = ()
+    signature: str = ""
+    finished: bool = True
+
+    def state(self) -> dict[str, Any]:
+        """As JSON can hold it, without what says nothing."""
+        silent = {"runs": (), "signature": "", "finished": True}
+        state = self._asdict()
+        return {name: state[name] for name in state if state[name] != silent.get(name, ...)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure in the file, and how it was made."""
+
+    finding: Finding
     command: str
     commit: str
     hardware: str
 
+    def state(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        made = {"command": self.command, "commit": self.commit, "hardware": self.hardware}
+        return self.finding.state() | made
 
-def update(path: Path, rows: Sequence[Row]) -> list[Row]:
-    """Put rows into a table's file, over those of the same name; return all of its rows."""
-    stored = load_json(path) if path.exists() else []
-    known = {row["name"]: row for row in stored}
-    known |= {row.name: asdict(row) for row in rows}
-    save_json(path, list(known.values()))
-    return [Row(**row) for row in known.values()]
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Row:
+        """The row that had this `state`."""
+        figure = {name: state[name] for name in Finding._fields if name in state}
+        made = {name: state[name] for name in ("command", "commit", "hardware")}
+        return cls(Finding(**figure), **made)
 
 
+def stored(path: Path) -> list[Row]:
+    """The rows of a table's file; none if it is not there."""
+    return [Row.from_state(state) for state in load_json(path)] if path.exists() else []
+
+
+def update(path: Path, rows: Sequence[Row], order: Sequence[str] = ()) -> None:
+    """Put rows into a table's file, over those of the same name.
+
+    Those named in `order` come first, in that order.
+    """
+    known = {row.finding.name: row for row in (*stored(path), *rows)}
+    names = sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+    save_json(path, [known[name].state() for name in names])
+
+
+@cache
 def commit() -> str:
     """The commit of the checkout that runs, or the version of the package; FENCHEL_COMMIT overrules."""
     given = os.environ.get("FENCHEL_COMMIT")

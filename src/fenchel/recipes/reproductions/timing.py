@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 import torch
+from torch import Tensor
 
 from fenchel.data import Codec, Encoded, LengthBuckets
 from fenchel.data.batches import Batch
@@ -18,8 +19,10 @@ from fenchel.recipes.reading import Splits
 from fenchel.recipes.reproductions.table import Experiment, TimedTable
 from fenchel.recipes.reproductions.training import Figure, Occasion, configured
 from fenchel.recipes.running import codec_of
+from fenchel.training.graphs import graphed_steps
+from fenchel.training.optimizer import adam, quick_products
 
-ROUNDS, STEPS, WARM_UP = 15, 10, 3
+ROUNDS, STEPS, WARM_UP = 30, 10, 3
 QUICK_ROUNDS, QUICK_STEPS = 2, 1
 
 
@@ -28,24 +31,34 @@ def timed_figures(
 ) -> list[Figure]:
     """Target symbols a second of training, and the ratios to the first experiment.
 
-    All are medians over rounds in which every model takes its turn.
+    All are medians over rounds in which every model takes its turn, now first and now last, on the
+    same batches: a few that stand for all lengths. The first rounds are not counted. In them
+    kernels are compiled and steps are recorded, where the recipe asks for `cuda_graphs`.
     """
     recipes = {each.name: configured(table, each, occasion) for each in experiments}
     first = next(iter(recipes.values()))
     codec = codec_of(first, data.train)
-    contenders = {name: _Contender(made, codec) for name, made in recipes.items()}
     rounds, steps = (QUICK_ROUNDS, QUICK_STEPS) if occasion.quick else (ROUNDS, STEPS)
     encoded = Encoded.of(data.train, codec).to(best_device())
-    order = LengthBuckets(encoded, first.training.batch_size, seed=first.training.seed).batches()
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for turn in range(WARM_UP + rounds):
-        places = [order[(turn * steps + k) % len(order)] for k in range(steps)]
-        batches = [encoded.batch(place) for place in places]
-        for name, contender in contenders.items():
-            speed = contender.symbols_a_second(batches)
-            if turn >= WARM_UP:
-                times[name].append(speed)
+    chosen = _of_all_lengths(encoded, first.training.batch_size, steps)
+    batches = [encoded.batch(place) for place in chosen]
+    symbols = sum(int(encoded.target.lengths[place].sum()) for place in chosen)
+    times: dict[str, list[float]] = {name: [] for name in recipes}
+    with quick_products():
+        contenders = {name: _Contender(made, codec) for name, made in recipes.items()}
+        for turn in range(WARM_UP + rounds):
+            for name in list(contenders)[:: -1 if turn % 2 else 1]:
+                speed = contenders[name].symbols_a_second(batches, symbols)
+                if turn >= WARM_UP:
+                    times[name].append(speed)
     return [*_speeds(experiments, times), *_ratios(experiments, times)]
+
+
+def _of_all_lengths(data: Encoded, batch_size: int, count: int) -> list[Tensor]:
+    """Whole batches in the middle of equal parts of all, which are in the order of their lengths."""
+    whole = LengthBuckets(data, batch_size, shuffle=False).batches()
+    whole = [batch for batch in whole if len(batch) == batch_size] or whole
+    return [whole[(2 * part + 1) * len(whole) // (2 * count)] for part in range(count)]
 
 
 def _speeds(experiments: Sequence[Experiment], times: dict[str, list[float]]) -> list[Figure]:
@@ -69,7 +82,7 @@ def _ratios(experiments: Sequence[Experiment], times: dict[str, list[float]]) ->
 
 
 class _Contender:
-    """A model that trains on what it is given."""
+    """A model that trains on what it is given, as `fenchel.training.fit` would train it."""
 
     def __init__(self, recipe: Recipe, codec: Codec) -> None:
         sizes = {
@@ -79,25 +92,34 @@ class _Contender:
         torch.manual_seed(recipe.training.seed)
         self.device, self.config = best_device(), recipe.training
         self.model = Seq2Seq(replace(recipe.model, **sizes)).to(self.device).train()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), recipe.training.learning_rate)
+        self.optimizer = adam(self.model.parameters(), self.config, self.device)
+        self.graphs = graphed_steps(self.model, self.config, self.device)
 
-    def symbols_a_second(self, batches: Sequence[Batch]) -> float:
+    def symbols_a_second(self, batches: Sequence[Batch], symbols: int) -> float:
+        """The speed of one step for every batch; `symbols` are in all targets together."""
         self._wait()
         begin = time.perf_counter()
-        tokens = [self._step(batch) for batch in batches]
+        for seed, batch in enumerate(batches):
+            self._step(batch, seed)
         self._wait()
-        return float(torch.stack(tokens).sum()) / (time.perf_counter() - begin)
+        return symbols / (time.perf_counter() - begin)
 
-    def _step(self, batch: Batch) -> torch.Tensor:
-        precise = self.config.precision == "32-true"
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=not precise):
+    def _step(self, batch: Batch, seed: int) -> None:
+        if self.graphs is not None:
+            self.graphs(batch, seed)
+        else:
+            self._gradients(batch)
+        self.optimizer.step()
+
+    def _gradients(self, batch: Batch) -> None:
+        narrow = torch.float16 if self.config.precision == "16-mixed" else torch.bfloat16
+        mixed = self.config.precision != "32-true"
+        with torch.autocast(self.device.type, narrow, enabled=mixed):
             loss, statistics = self.model.loss(batch, describe=False)
         self.optimizer.zero_grad(set_to_none=True)
         (loss / statistics.tokens).backward()
         if self.config.clip is not None:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-        self.optimizer.step()
-        return statistics.tokens
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

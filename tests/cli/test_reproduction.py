@@ -1,0 +1,148 @@
+"""`fenchel reproduce` writes what it says, side by side or not, in one sitting or in several."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fenchel import FenchelError
+from fenchel.recipes.reproductions import job
+from fenchel.training.files import load_json
+
+FIELDS = {"name", "ours", "paper", "runs", "signature", "command", "commit", "hardware"}
+PAIRS = [("ein hund läuft", "a dog runs"), ("eine katze schläft", "a cat sleeps"), ("ja", "yes")]
+
+
+@pytest.fixture
+def multi30k(tmp_path):
+    """A folder in the form of the public set, with a few sentences."""
+    folder = tmp_path / "data" / "multi30k"
+    folder.mkdir(parents=True)
+    for stem in ("train", "val", "test_2016_flickr"):
+        for side, language in enumerate(("de", "en")):
+            text = "".join(f"{pair[side]}\n" for pair in PAIRS * 3)
+            (folder / f"{stem}.{language}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def reproduce(fenchel, name, folder, tmp_path, *options):
+    places = ["--data", folder, "--results", tmp_path / "results", "--runs", tmp_path / "runs"]
+    options = [*options, "--set", "max_length=6", "--set", "accelerator=cpu"]
+    return fenchel("reproduce", name, "--quick", *places, *options)
+
+
+def rows_of(tmp_path, name):
+    return load_json(tmp_path / "results" / name / "quick.json")
+
+
+def test_a_table_is_reproduced_row_by_row(fenchel, multi30k, tmp_path):
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k.parent, tmp_path)
+    assert outcome.code == 0, outcome.err
+    rows = rows_of(tmp_path, "2019-peters/table2")
+    assert [row["name"] for row in rows] == ["softmax: bleu", "1.5-entmax: bleu", "sparsemax: bleu"]
+    assert [row["paper"] for row in rows] == [25.70, 26.17, 24.69]
+    assert all(set(row) == FIELDS for row in rows)
+    assert all(row["runs"] == [row["ours"]] for row in rows)
+    assert "tok:13a" in rows[0]["signature"]
+    assert "--quick" in rows[0]["command"]
+    again = reproduce(fenchel, "2019-peters/table3", multi30k, tmp_path, "--only", "sparsemax")
+    assert "epoch" not in again.err
+    figures = {row["name"]: row["paper"] for row in rows_of(tmp_path, "2019-peters/table3")}
+    assert figures == {"sparsemax: attended": 3.75, "sparsemax: target words": 7.55}
+
+
+def test_several_seeds_are_averaged_and_ensembled(fenchel, multi30k, tmp_path, monkeypatch):
+    options = ["--only", "sparsemax", "--seeds", 2]
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+    assert outcome.code == 0, outcome.err
+    average, ensemble = rows_of(tmp_path, "2019-peters/table2")
+    assert average["ours"] == pytest.approx(sum(average["runs"]) / 2)
+    assert len(average["runs"]) == 2
+    assert (ensemble["name"], ensemble["paper"]) == ("sparsemax: ensemble", None)
+    assert set(ensemble) == FIELDS - {"runs"}
+    assert "--seeds 2" in average["command"]
+    monkeypatch.setattr(job, "figures_of", None)
+    again = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, "--only", "sparsemax")
+    assert again.code == 0, "the figures are kept with the run"
+
+
+def test_tables_side_by_side_share_their_runs(fenchel, multi30k, tmp_path):
+    options = ["2019-peters/table3", "--only", "^softmax", "--jobs", 2]
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+    assert outcome.code == 0, outcome.err
+    assert len(rows_of(tmp_path, "2019-peters/table2")) == 1
+    assert len(rows_of(tmp_path, "2019-peters/table3")) == 2
+    assert len(list((tmp_path / "runs").rglob("config.json"))) == 1
+
+
+def test_without_time_a_run_is_measured_as_it_is_and_goes_on(fenchel, multi30k, tmp_path):
+    options = ["--only", "^softmax", "--set", "epochs=50", "--set", "max_seconds=0.001"]
+    for epoch in ("1", "2"):
+        outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+        assert outcome.code == 0, outcome.err
+        assert f"softmax: time ran out after {epoch} of 50 epochs" in outcome.err
+        (row,) = rows_of(tmp_path, "2019-peters/table2")
+        assert row["finished"] is False
+    options[-1] = "max_seconds=none"
+    options[3] = "epochs=3"
+    assert reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options).code == 0
+    (row,) = rows_of(tmp_path, "2019-peters/table2")
+    assert "finished" not in row
+
+
+def test_a_failing_experiment_does_not_lose_the_others(fenchel, multi30k, tmp_path, monkeypatch):
+    learn = job.learn
+
+    def learn_some(recipe, *others, **options):
+        if recipe.model.output_alpha == 1:
+            raise FenchelError("softmax is not for today")
+        return learn(recipe, *others, **options)
+
+    monkeypatch.setattr(job, "learn", learn_some)
+    options = ["--only", "softmax|sparsemax"]
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+    assert outcome.code == 1
+    assert outcome.err.rstrip().endswith("softmax: softmax is not for today")
+    assert [row["name"] for row in rows_of(tmp_path, "2019-peters/table2")] == ["sparsemax: bleu"]
+
+
+def test_speeds_are_taken_in_turns(fenchel, multi30k, tmp_path):
+    outcome = reproduce(fenchel, "2019-peters/figure6", multi30k, tmp_path)
+    assert outcome.code == 0, outcome.err
+    rows = rows_of(tmp_path, "2019-peters/figure6")
+    assert [row["paper"] for row in rows[:3]] == [14500, 13000, 10500]
+    assert rows[3]["name"] == "1.5-entmax / softmax: speed"
+    assert rows[3]["paper"] == pytest.approx(0.897, abs=1e-3)
+    assert len(rows) == 5
+    assert all(row["ours"] > 0 for row in rows)
+
+
+def test_headlines_are_compared_by_rouge(fenchel, tmp_path):
+    story = "the bank said it would raise its rates again in the coming weeks, by {} {}"
+    stories = [
+        {"lewis": split, "title": f"BANK {k}", "body": story.format(k, split)}
+        for split in ("TRAIN", "NOT-USED", "TEST")
+        for k in range(4)
+    ]
+    lines = "".join(json.dumps(story) + "\n" for story in stories)
+    (tmp_path / "reuters21578.jsonl").write_text(lines, encoding="utf-8")
+    outcome = reproduce(fenchel, "2017-niculae/table2", tmp_path, tmp_path, "--only", "fusedmax")
+    assert outcome.code == 0, outcome.err
+    assert [row["paper"] for row in rows_of(tmp_path, "2017-niculae/table2")] == [
+        36.09,
+        17.62,
+        33.69,
+    ]
+
+
+def test_what_cannot_be_reproduced_is_told(fenchel, multi30k, tmp_path):
+    wrong = fenchel("reproduce", "2019-peters/table1")
+    assert wrong.code == 2
+    assert "2019-peters/table1-" in wrong.err
+    nothing = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, "--only", "hardmax")
+    assert nothing.code == 2
+    assert "1.5-entmax" in nothing.err
+    elsewhere = reproduce(fenchel, "2019-peters/table2", tmp_path / "nowhere", tmp_path)
+    assert elsewhere.code == 2
+    assert "nowhere" in elsewhere.err

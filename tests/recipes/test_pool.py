@@ -1,0 +1,89 @@
+"""Calls side by side: results come back, failures stay apart, no process is left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+import torch
+
+from fenchel.errors import rule
+from fenchel.recipes.reproductions.pool import Failure, Pool
+
+LEFT_ALONE = """
+import os, time
+from functools import partial
+from fenchel.recipes.reproductions.pool import Pool
+pool = Pool(2)
+pool.add("sleeper", partial(time.sleep, 600))
+pool._start(*pool._waiting.popleft())
+time.sleep(1)
+os.kill(os.getpid(), 9)
+"""
+
+
+def break_a_rule():
+    raise rule("a call succeeds", expected="a result", got="none")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failure_is_told_and_touches_no_other(jobs):
+    calls = {
+        "good": partial(pow, 2, 3),
+        "rule": partial(divmod, 1, 0),
+        "late": torch.get_num_threads,
+    }
+    with Pool[str](jobs) as pool:
+        for name, call in calls.items():
+            pool.add(name, call)
+        found = dict(pool.outcomes())
+    assert found["good"] == 8
+    assert isinstance(found["rule"], Failure)
+    assert found["rule"].reason.startswith("ZeroDivisionError")
+    assert "Traceback" in found["rule"].message
+    assert found["late"] == max(1, torch.get_num_threads() // jobs)
+
+
+def test_a_broken_rule_needs_no_traceback():
+    with Pool[str](1) as pool:
+        pool.add("rule", break_a_rule)
+        ((_, failure),) = pool.outcomes()
+    assert failure == Failure("a call succeeds: expected a result, got none")
+
+
+def test_a_crash_is_a_failure_of_its_call_alone():
+    with Pool[str](2) as pool:
+        pool.add("crash", partial(os._exit, 7))
+        for name, outcome in pool.outcomes():
+            assert name == "crash"
+            assert "exit code 7" in outcome.message
+            break
+        pool.add("after", partial(abs, -1))
+        assert list(pool.outcomes()) == [("after", 1)]
+
+
+def test_an_interruption_ends_what_runs():
+    def interrupted():
+        with Pool[str](2) as pool:
+            pool.add("quick", partial(abs, -1))
+            pool.add("sleeper", partial(time.sleep, 600))
+            for _ in pool.outcomes():
+                raise KeyboardInterrupt
+
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not multiprocessing.active_children()
+    assert time.monotonic() - begin < 300
+
+
+def test_no_process_outlives_a_killed_parent():
+    """The pipe for the output is shared by all processes: it ends when the last of them does."""
+    command = [sys.executable, "-c", LEFT_ALONE]
+    found = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert found.returncode == -9
