@@ -12,6 +12,7 @@ from torch import Tensor
 
 from benchmarks.attention import ATTENTION
 from benchmarks.registry import OTHER_ALPHAS, OURS, Operation, a_loss, a_map
+from benchmarks.searching import SEARCHES
 
 TOP_K = 100
 PACKAGES = ("entmax", "adasplash")
@@ -21,7 +22,7 @@ _CPU = ("cpu",)
 
 def operations() -> dict[tuple[str, str], Operation]:
     """Every contender that can run here, by family and name."""
-    found = [*OURS, *ATTENTION]
+    found = [*OURS, *ATTENTION, *SEARCHES]
     for package, build in zip(PACKAGES, (_entmax, _adasplash), strict=True):
         if importlib.util.find_spec(package) is not None:
             found += build(importlib.import_module(package))

@@ -17,6 +17,7 @@ STRUCTURED = (
 IMAGES, FUNCTIONS = 512, 100  # densities over images, and functions of the basis
 REGIONS = (49, 196, 784, 3136)
 REGION_BATCH, REGION_WIDTH = 64, 64
+SENTENCES, BEAM = (256, 1024), 5
 GPU_MAPS = ((131_072, 128), (65_536, 1024), (16_384, 8192), (4096, 32_768), (2048, 131_072))
 GPU_LOSSES = ((8192, 32_000), (4096, 128_256))
 GPU_LAYER = (8192, 2048, 128_256)  # tokens, width, classes
@@ -28,8 +29,8 @@ TINY = (4, 64)  # so little work that what is left is the cost of the call
 class Case:
     """One problem: what all contenders of a race are given.
 
-    `width` is that of the hidden states of which a layer makes its scores, or of an image's regions. The
-    clock is "device", or "host" where only the cost of calling counts.
+    `width` is that of the hidden states of which a layer makes its scores, of an image's regions, or of
+    a beam. The clock is "device", or "host" where only the cost of calling counts.
     """
 
     family: str
@@ -77,7 +78,8 @@ def cpu_cases(
             for rows, columns in STRUCTURED
             if columns <= elements
         ]
-    return cases + _continuous_cases("cpu", elements / ELEMENTS)
+    share = elements / ELEMENTS
+    return cases + _continuous_cases("cpu", share) + _search_cases("cpu", share)
 
 
 def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
@@ -99,7 +101,7 @@ def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
             Case("structured", rows // share, columns, dtype, True, "cuda")
             for rows, columns in GPU_STRUCTURED
         ]
-    cases += _continuous_cases("cuda", 1 / share)
+    cases += _continuous_cases("cuda", 1 / share) + _search_cases("cuda", 1 / share)
     cases += [
         Case("maps", *TINY, torch.float32, backward, "cuda", clock="host")
         for backward in (False, True)
@@ -117,3 +119,11 @@ def _continuous_cases(device: str, share: float) -> list[Case]:
         for regions in REGIONS
     ]
     return cases
+
+
+def _search_cases(device: str, share: float) -> list[Case]:
+    """Sentences of a batch; the columns are the prefixes of all their beams."""
+    counts = [int(sentences * share) for sentences in SENTENCES]
+    return [
+        Case("search", count, count * BEAM, device=device, width=BEAM) for count in counts if count
+    ]

@@ -51,6 +51,10 @@ class Operation:
             and not (self.optional and case.clock == "host")
         )
 
+    def repeats(self, rows: int) -> float:
+        """How many steps the problem takes; more than one where a step is a share of it."""
+        return 1.0
+
     def build(self, inputs: Inputs, *, backward: bool) -> Callable[[], object]:
         """The step to be timed: the call alone, or the call and its gradients."""
         if not backward:

@@ -14,6 +14,7 @@ SHAPES = {
     "structured": "rows × columns",
     "continuous": "densities over images × functions of the basis",
     "continuous-regions": "images × width of the values × regions, for a basis of 100 functions",
+    "search": "sentences × width of the beam × prefixes at once",
 }
 
 
@@ -79,6 +80,9 @@ def _section(group: Sequence[Row]) -> Iterable[str]:
     unit, scale = ("Microseconds", 1000) if on_host else ("Milliseconds", 1)
     yield f"{unit} (median):"
     yield _table(group, lambda row: _figure(row.milliseconds_q50, scale))
+    if first.family == "search":
+        yield "Sentences a second (median):"
+        yield _table(group, lambda row: _figure(row.milliseconds_q50 and _a_second(row)))
     if first.family == "structured":
         yield "Nanoseconds a score (median), the same for all lengths where the cost is linear:"
         yield _table(group, _nanoseconds_a_score)
@@ -115,6 +119,10 @@ def _ratio(row: Row) -> str:
 
 def _nanoseconds_a_score(row: Row) -> str:
     return _figure(row.milliseconds_q50, 1e6 / (row.rows * row.columns))
+
+
+def _a_second(row: Row) -> float:
+    return 1000 * row.rows / (row.milliseconds_q50 or 1.0)
 
 
 def _speedup(row: Row) -> str:

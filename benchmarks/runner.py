@@ -79,6 +79,10 @@ def race(
     for baseline in {operation.baseline for operation in operations} & set(lengths):
         lengths[baseline] = max(lengths.values())  # every round of a contender needs its baseline
     times = _take_turns(steps, lengths, timer, effort)
+    for operation in operations:
+        if operation.name in times:
+            repeats = operation.repeats(case.rows)
+            times[operation.name] = [seconds * repeats for seconds in times[operation.name]]
     peaks = {name: peak_bytes(step) for name, step in steps.items() if inputs.target.is_cuda}
     return [
         Measurement(o, times.get(o.name, []), notes.get(o.name, ""), peaks.get(o.name))
@@ -124,7 +128,8 @@ def _guess(operation: Operation, probe: Inputs, case: Case, timer: Timer) -> flo
     """Seconds of one call, from a call on a share of the rows, after one that may compile."""
     step = operation.build(probe, backward=case.backward)
     timer.time(step)
-    return timer.time(step) * case.rows / probe.target.shape[0]
+    rows = probe.target.shape[0]
+    return timer.time(step) * operation.repeats(rows) * case.rows / rows
 
 
 def _first_line(failure: Exception) -> str:

@@ -12,7 +12,7 @@ import fenchel
 from tests import oracle
 from tests.accuracy import accuracy, assert_within
 from tests.catalogue import ENTMAX_ALPHAS
-from tests.implementations import on_every, running_on
+from tests.implementations import on_every, parameters, running_on
 
 SCALES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e4)
 OFFSETS = (0.0, *(10.0**-n for n in range(7, 0, -1)), 1.0)  # α − 1
@@ -71,6 +71,41 @@ def test_above_alpha_two_a_tiny_probability_is_still_exact(alpha, size, implemen
     assert math.isclose(expected.sum().item(), 1, rel_tol=1e-15)
     with running_on(implementation):
         assert_within(fenchel.entmax(x, alpha), expected, 1e-10)
+
+
+def distance_from_optimal(p: Tensor, x: Tensor, alpha: float) -> float:
+    """The largest error of p in the conditions of the optimum, which hold of one p only.
+
+    They are Σp = 1 and p_i^ε − p_b^ε = ε (x_i − x_b), b being the least entry of the support.
+    """
+    with oracle.mpmath.workdps(oracle.DIGITS):
+        eps = oracle.mpf(alpha) - 1
+        given, scores = [[oracle.mpf(v) for v in row.tolist()] for row in (p, x)]
+        least, bottom = min((v, score) for v, score in zip(given, scores, strict=True) if v > 0)
+        powers = (eps * (score - bottom) + least**eps for score in scores)
+        optimal = [power ** (1 / eps) if power > 0 else oracle.mpf(0) for power in powers]
+        errors = [abs(v - best) for v, best in zip(given, optimal, strict=True)]
+        return float(max(*errors, abs(sum(given) - 1)))
+
+
+@pytest.mark.parametrize("implementation", parameters("reference", "cpu"))
+@pytest.mark.parametrize("scale", [1e-310, 1e-40, 1e-20, 1e-15, 1e-10])
+@pytest.mark.parametrize("alpha", [2.5, 4.0, 10.0, 20.0])
+def test_above_alpha_two_thousands_of_tiny_scores_are_told_apart(alpha, scale, implementation):
+    x = scale * torch.randn(2000, dtype=torch.float64)
+    with running_on(implementation):
+        p = fenchel.entmax(x, alpha)
+    assert distance_from_optimal(p, x, alpha) <= 1e-12
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-40, 1e-20, 1e-15])
+@pytest.mark.parametrize("alpha", [2.5, 4.0, 10.0, 100.0])
+def test_the_reference_tells_tiny_scores_apart_far_below_the_largest(alpha, scale):
+    x = scale * torch.randn(2000, dtype=torch.float64)
+    x[7] = 1e-3
+    with fenchel.implementation("reference"):
+        p = fenchel.entmax(x, alpha)
+    assert distance_from_optimal(p, x, alpha) <= 1e-14
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

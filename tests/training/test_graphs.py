@@ -11,6 +11,8 @@ import torch
 
 from fenchel import FenchelError
 from fenchel.models import Seq2Seq
+from fenchel.models.seq2seq import model as model_file
+from fenchel.models.seq2seq.config import MAPS
 from fenchel.training import TrainingConfig
 from fenchel.training.graphs import GraphedSteps
 from tests.implementations import needs_gpu
@@ -74,6 +76,26 @@ def _cuda(batch):
 @on_gpu
 def test_a_replayed_graph_has_the_gradients_of_plain_steps(device: str):
     model = small_model(spread=2.0).float().cuda()
+    assert _check(model, _cuda, 0.5, None, 2e-3) == 2
+
+
+@on_gpu
+@pytest.mark.parametrize("attention", ["general", "additive"])
+@pytest.mark.parametrize("name", [*MAPS, "learned"])
+def test_every_map_can_be_recorded(name: str, attention: str, device: str):
+    learned = {"attention_map": "entmax", "attention_alpha": "learned"}
+    choices = learned if name == "learned" else {"attention_map": name}
+    model = small_model(spread=2.0, attention=attention, **choices).float().cuda()
+    assert _check(model, _cuda, 0.5, None, 2e-3) == 2
+
+
+@on_gpu
+@pytest.mark.parametrize("alpha", [1.0, 1.5])
+def test_a_large_vocabulary_can_be_recorded(
+    alpha: float, device: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(model_file, "LARGE_VOCABULARY", 1)
+    model = small_model(spread=2.0, output_alpha=alpha).float().cuda()
     assert _check(model, _cuda, 0.5, None, 2e-3) == 2
 
 

@@ -15,6 +15,7 @@ from fenchel.models.seq2seq import Seq2Seq
 from fenchel.search import Answer, Ensemble, beam_search
 from fenchel.search.stepper import Stepper
 from fenchel.training.run import Run
+from fenchel.training.sizes import searched_at_once
 
 Models = Run | Seq2Seq | Sequence[Seq2Seq]
 
@@ -25,7 +26,7 @@ def predict(
     examples: Sequence[Example],
     *,
     width: int = 5,
-    batch_size: int = 256,
+    batch_size: int | None = None,
     max_length: int = 100,
     device: torch.device | str | None = None,
     progress: Callable[[int], object] | None = None,
@@ -38,7 +39,7 @@ def predict(
         codec: text to numbers; None takes the run's.
         examples: their targets are not looked at.
         width: of the beam.
-        batch_size: sentences searched together.
+        batch_size: sentences searched together; as many as suit the device, unless given.
         max_length: tokens of an answer, at most.
         device: where to search; where the model is, unless given.
         progress: called after every batch with the number of its examples.
@@ -53,6 +54,8 @@ def predict(
     bare = [Example(e.source, None, e.tags, e.group) for e in examples]
     data = Encoded.of(bare, codec).to(device)
     answers: list[Answer | None] = [None] * len(examples)
+    if batch_size is None:
+        batch_size = searched_at_once(device, models[0].config.target_size, width)
     for index in LengthBuckets(data, batch_size, shuffle=False).batches():
         batch = data.batch(index)
         steppers: list[Stepper] = [m.stepper(batch.source, batch.source_lengths) for m in models]

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from fenchel.data.batches import Batch
 from fenchel.data.vocabulary import PAD
+from fenchel.errors import rule
 from fenchel.models.seq2seq import Seq2Seq
+from fenchel.training.config import TrainingConfig
 
 MULTIPLE = 4  # the widths of sources and targets are rounded up to multiples
 WARM_UPS = 2  # steps before recording: kernels are compiled, libraries make their workspaces
@@ -85,6 +87,18 @@ class GraphedSteps:
         _fill(target, like.target)
         static = Batch(source, like.source_lengths, target, like.index)
         return _Shape(source, target, self._record(lambda: self.compute(static)))
+
+
+def graphed_steps(
+    model: Seq2Seq, config: TrainingConfig, device: torch.device, processes: int = 1
+) -> GraphedSteps | None:
+    """Steps as the configuration wants them recorded; None if it does not."""
+    if not config.cuda_graphs:
+        return None
+    if device.type != "cuda" or processes > 1:
+        expected, got = "one process on a GPU", f"{processes} on {device}"
+        raise rule("cuda_graphs need a GPU of their own", expected=expected, got=got)
+    return GraphedSteps(model, config.batch_size, config.clip)
 
 
 class CudaRecorder:

@@ -77,7 +77,6 @@ class Keeper(lightning.Callback):
         total = sums(
             pl_module.model,
             self.dev,
-            max(self.run.training_config.batch_size, 256),
             rank=trainer.global_rank,
             world=trainer.world_size,
             context=trainer.precision_plugin.forward_context,

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.errors import rule
 from fenchel.extras import require
 from fenchel.models.seq2seq import Seq2Seq, Statistics
 from fenchel.training.config import TrainingConfig
-from fenchel.training.graphs import GraphedSteps
+from fenchel.training.graphs import GraphedSteps, graphed_steps
+from fenchel.training.optimizer import adam
 from fenchel.training.progress import learning_rate
 from fenchel.training.segments import Segments, Step
 
@@ -51,9 +51,8 @@ class TrainingModule(lightning.LightningModule):
         return self.segments
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        on_gpu = self.trainer.strategy.root_device.type == "cuda"
-        fused = True if on_gpu and self.config.precision != "16-mixed" else None
-        return torch.optim.Adam(self.model.parameters(), self.config.learning_rate, fused=fused)
+        device = self.trainer.strategy.root_device
+        return adam(self.model.parameters(), self.config, device)
 
     def on_train_start(self) -> None:
         """Weights are in place already; the rest of a checkpoint is put back here."""
@@ -63,14 +62,8 @@ class TrainingModule(lightning.LightningModule):
         if self.totals is not None:
             self.totals = self.totals.to(self.device)
         self._checkpoint = None
-        if self.config.cuda_graphs:
-            self._graphs = self._graphed()
-
-    def _graphed(self) -> GraphedSteps:
-        if self.device.type != "cuda" or self.trainer.world_size > 1:
-            expected, got = "one process on a GPU", f"{self.trainer.world_size} on {self.device}"
-            raise rule("cuda_graphs need a GPU of their own", expected=expected, got=got)
-        return GraphedSteps(self.model, self.config.batch_size, self.config.clip)
+        world = self.trainer.world_size
+        self._graphs = graphed_steps(self.model, self.config, self.device, world)
 
     def transfer_batch_to_device(self, batch: Step, device: torch.device, _: int) -> Step:
         """The data set lies on the device already, and lengths are wanted on the CPU."""

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-import torch
-
 from fenchel.extras import require
+from fenchel.training.optimizer import quick_products
 from fenchel.training.run import Run
 
 lightning = require("lightning.pytorch", extra="train")
@@ -50,15 +49,12 @@ def quiet() -> Iterator[None]:
     """
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
-    precision = torch.get_float32_matmul_precision()
     for logger in loggers:
         logger.setLevel(logging.WARNING)
-    torch.set_float32_matmul_precision("high")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), quick_products():
             warnings.filterwarnings("ignore", message=r".*LeafSpec.*deprecated")
             yield
     finally:
-        torch.set_float32_matmul_precision(precision)
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)

@@ -44,6 +44,7 @@ from fenchel.kernels.cpu.row import (
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
 from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, smoothing_of, target_words
 from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.reference.in_place import loss_in_place
 
 __all__ = ["entmax_loss", "entmax_loss_alpha", "entmax_loss_backward", "entmax_loss_in_place"]
 
@@ -146,21 +147,4 @@ def entmax_loss(
     return loss, normalizer
 
 
-def entmax_loss_in_place(
-    grad: Tensor | None,
-    scores: Tensor,
-    target: Tensor,
-    alpha: float | Tensor,
-    ignore_index: int,
-    smoothing: float,
-    by_alpha: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """The loss and, if wanted, dL/dalpha of every row; with g, g (p - q) overwrites the scores."""
-    options = ignore_index, smoothing
-    loss, normalizer = entmax_loss(scores, target, alpha, *options)
-    slope = None
-    if by_alpha and isinstance(alpha, Tensor):
-        slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
-    if grad is not None:
-        entmax_loss_backward(grad, scores, target, alpha, normalizer, *options, out=scores)
-    return loss, slope
+entmax_loss_in_place = loss_in_place(entmax_loss, entmax_loss_alpha, entmax_loss_backward)

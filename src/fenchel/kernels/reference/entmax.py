@@ -8,7 +8,7 @@ With the normaliser inside, the map is smooth in α through 1, where A is log-su
 
 whose F^ε is the 1/ε-norm of 1 + ε(x − A): convex and decreasing for α ≤ 2, exact in one step for
 ties and for α = 1. Above 2 it is not convex, and the solver's bracket takes over; there p rises
-so steeply at the edge of the support that A is needed beyond its last bit (`_refine`).
+so steeply at the edge of the support that it is found without A (`steep.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from fenchel.kernels.reference.deformed import (
     support_log,
     support_power,
 )
+from fenchel.kernels.reference.steep import steep_entmax
 from fenchel.kernels.reference.threshold import solve_decreasing
 
 
@@ -33,10 +34,10 @@ def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     wide = widen(scores)
     shifted, peak = subtract_max(wide)
     eps = epsilon(alpha, wide)
-    normalizer = _solve(shifted, eps)
-    p = torch.exp(log_exponential(shifted - normalizer, eps))
+    gentle = eps.clamp(max=1)
+    p = torch.exp(log_exponential(shifted - _solve(shifted, gentle), gentle))
     if bool((eps > 1).any()):
-        p = torch.where((eps > 1) & ~p.isnan(), _refine(shifted, normalizer, eps), p)
+        p = torch.where((eps > 1) & ~p.isnan(), steep_entmax(wide, eps.clamp(min=1)), p)
     return torch.where(peak == float("-inf"), 0.0, p).to(scores.dtype)
 
 
@@ -102,28 +103,3 @@ def _solve(shifted: Tensor, eps: Tensor) -> Tensor:
     lower = torch.zeros_like(shifted[..., :1])
     upper = -torch.expm1(-eps * math.log(shifted.shape[-1])) / eps
     return solve_decreasing(evaluate, lower, upper.expand_as(lower))
-
-
-def _refine(shifted: Tensor, normalizer: Tensor, eps: Tensor) -> Tensor:
-    """p = (ε (x − θ − δ))_+^{1/ε}, δ being what the threshold θ = A − 1/ε cannot hold.
-
-    A score within rounding of θ takes its place, so that x − θ is exactly zero there, and that
-    entry's probability w becomes the unknown: δ = −w^ε/ε, in which the sum is almost linear.
-    """
-    eps = eps.clamp(min=1)
-    threshold = normalizer - 1 / eps
-    reach = 16 * torch.finfo(shifted.dtype).eps * (1 + normalizer.abs())
-    gap, nearest = (shifted - threshold).abs().min(-1, keepdim=True)
-    threshold = torch.where(gap <= reach, shifted.gather(-1, nearest), threshold)
-
-    def probabilities(w: Tensor) -> Tensor:
-        delta = -w.sign() * w.abs() ** eps / eps
-        return support_power(eps * ((shifted - threshold) - delta), 1 / eps)
-
-    def evaluate(minus_w: Tensor) -> tuple[Tensor, Tensor]:
-        p = probabilities(-minus_w)
-        slopes = support_power(p, 1 - eps).sum(-1, keepdim=True) * minus_w.abs() ** (eps - 1)
-        return p.sum(-1, keepdim=True) - 1, -slopes
-
-    bound = (2 * eps * reach) ** (1 / eps)
-    return probabilities(-solve_decreasing(evaluate, -bound, bound, start=torch.zeros_like(bound)))

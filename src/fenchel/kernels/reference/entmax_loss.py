@@ -26,6 +26,7 @@ from fenchel.kernels.reference.deformed import (
     tsallis_derivative,
 )
 from fenchel.kernels.reference.entmax import entmax, entmax_normalizer, widen
+from fenchel.kernels.reference.in_place import loss_in_place
 
 
 def entmax_loss(
@@ -61,13 +62,12 @@ def entmax_loss_backward(
     normalizer: Tensor,
     ignore_index: int,
     smoothing: float = 0.0,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """g (p − q); zero for a row that is ignored or has nothing in it."""
-    wide = widen(scores)
-    p = entmax(wide, alpha)
-    slope = p - dense_target(target, wide, ignore_index, smoothing)
-    counts = counted(target, ignore_index) & (normalizer != float("-inf"))
-    return torch.where(counts, grad.to(wide.dtype), 0.0).unsqueeze(-1).mul(slope).to(scores.dtype)
+    """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
+    p, q, counts = _solution(scores, target, alpha, normalizer, ignore_index, smoothing)
+    by_scores = torch.where(counts, grad.to(p.dtype), 0.0).unsqueeze(-1) * (p - q)
+    return by_scores.to(scores.dtype) if out is None else out.copy_(by_scores)
 
 
 def entmax_loss_alpha(
@@ -79,31 +79,25 @@ def entmax_loss_alpha(
     smoothing: float = 0.0,
 ) -> Tensor:
     """∂L/∂α = ∂Ω_α(q)/∂α − ∂Ω_α(p)/∂α, by the envelope theorem."""
-    wide = widen(scores)
-    p = entmax(wide, alpha)
-    slope = loss_slope_alpha(p, dense_target(target, wide, ignore_index, smoothing), alpha)
-    counts = counted(target, ignore_index) & (normalizer != float("-inf"))
-    return torch.where(counts, slope, 0.0)
+    p, q, counts = _solution(scores, target, alpha, normalizer, ignore_index, smoothing)
+    return torch.where(counts, loss_slope_alpha(p, q, alpha), 0.0)
 
 
-def entmax_loss_in_place(
-    grad: Tensor | None,
+entmax_loss_in_place = loss_in_place(entmax_loss, entmax_loss_alpha, entmax_loss_backward)
+
+
+def _solution(
     scores: Tensor,
     target: Tensor,
     alpha: float | Tensor,
+    normalizer: Tensor,
     ignore_index: int,
     smoothing: float,
-    by_alpha: bool,
-) -> tuple[Tensor, Tensor | None]:
-    """The loss and, if wanted, ∂L/∂α, one a row; with g, the scores are overwritten by g (p − q)."""
-    options = ignore_index, smoothing
-    loss, normalizer = entmax_loss(scores, target, alpha, *options)
-    slope = None
-    if by_alpha and isinstance(alpha, Tensor):
-        slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
-    if grad is not None:
-        scores.copy_(entmax_loss_backward(grad, scores, target, alpha, normalizer, *options))
-    return loss, slope
+) -> tuple[Tensor, Tensor, Tensor]:
+    """p, q, and which rows count: those that are not ignored and have something in them."""
+    wide = widen(scores)
+    q = dense_target(target, wide, ignore_index, smoothing)
+    return entmax(wide, alpha), q, counted(target, ignore_index) & (normalizer != float("-inf"))
 
 
 def loss_slope_alpha(p: Tensor, q: Tensor, alpha: float | Tensor) -> Tensor:

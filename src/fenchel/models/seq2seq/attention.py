@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fenchel.continuous.basis import GaussianBasis
+from fenchel.continuous.values import ridge_values
 from fenchel.mechanisms.recurrent import AdditiveAttention, GeneralAttention
 from fenchel.models.seq2seq.config import BASIS_WIDTHS, Seq2SeqConfig
 from fenchel.nn.continuous import ContinuousAttention1d
@@ -73,6 +74,8 @@ class GlobalAttention(nn.Module):
         self.of_context = nn.Linear(size, size, bias=False)
         self.of_query = nn.Linear(size, size, bias=False)
         self.continuous = _continuous(config) if config.attention_map == "combined" else None
+        self._bases = config.attention_bases
+        self._kept: dict[tuple[int, torch.device], Tensor] = {}
 
     @property
     def constant_alpha(self) -> float | None:
@@ -89,8 +92,25 @@ class GlobalAttention(nn.Module):
         values = self.of_context(states)
         coefficients = None
         if self.continuous is not None:
-            coefficients = self.continuous.fit(values, lengths=mask.sum(1))
+            regressors = self._regressors(states)[mask.sum(1).clamp(min=1) - 1]
+            coefficients = regressors[..., : states.shape[1]].to(values.dtype) @ values
         return Memory(self.score.project_keys(states), values, mask.unsqueeze(1), coefficients)
+
+    def _regressors(self, states: Tensor) -> Tensor:
+        """The matrices (L, N, L) of which that at ℓ − 1 fits a function to ℓ values and no more.
+
+        They depend on nothing but ℓ. Made once on the CPU, for all ℓ up to a power of two, they are
+        looked up where the lengths are, and the host need not know these. None is ever dropped: a
+        recorded step reads it again.
+        """
+        width = 1 << (states.shape[1] - 1).bit_length()
+        key = width, states.device
+        if key not in self._kept and self.continuous is not None:
+            units = torch.eye(width, dtype=torch.float64, device="cpu").expand(width, -1, -1)
+            lengths, basis = torch.arange(1, width + 1, device="cpu"), _basis(self._bases)
+            fitted = ridge_values(units, None, basis, self.continuous.penalty, lengths=lengths)
+            self._kept[key] = fitted.to(states.device)
+        return self._kept[key]
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """From queries (B, T, H): the attentional hidden states (B, T, H), the weights (B, T, S)."""
@@ -124,8 +144,12 @@ def _map(config: Seq2SeqConfig) -> Map:
     return Entmax(alpha=config.attention_alpha)
 
 
+def _basis(count: int) -> GaussianBasis:
+    """The functions of "combined", which are not learned."""
+    return GaussianBasis.grid(count // len(BASIS_WIDTHS), BASIS_WIDTHS, device="cpu")
+
+
 def _continuous(config: Seq2SeqConfig) -> ContinuousAttention1d:
-    basis = GaussianBasis.grid(config.attention_bases // len(BASIS_WIDTHS), BASIS_WIDTHS)
     return ContinuousAttention1d.combined(
-        GivenWeights(), basis, alpha=float(config.attention_alpha)
+        GivenWeights(), _basis(config.attention_bases), alpha=float(config.attention_alpha)
     )

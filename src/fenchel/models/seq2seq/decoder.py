@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fenchel.autocast import autocast_dtype
 from fenchel.data.vocabulary import PAD
 from fenchel.models.seq2seq.attention import GlobalAttention, Memory
 from fenchel.models.seq2seq.cell import lstm_cell
@@ -99,8 +100,8 @@ class Decoder(nn.Module):
 
     def _has_own_derivative(self, memory: Memory) -> bool:
         """Whether `Recurrence` applies: scores that are products, a constant α, full precision."""
-        attention, device = self.attention, memory.keys.device.type
-        return attention.constant_alpha is not None and not torch.is_autocast_enabled(device)
+        plain = autocast_dtype(memory.keys.device) is None
+        return plain and self.attention.constant_alpha is not None
 
     def _recurrence(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
         gates = self._known_gates(tokens.mT)
