@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from fenchel.search import Answer, beam_search
 SIZE, STEPS, BATCH, RATE = 300, 250, 64, 3e-3
 LONGEST = 60
 SAMPLE = 32  # sentences that are searched one by one; the others are taken to cost as much
+USUAL = 5.0, 20.0  # symbols of an answer, on average
 CLOSE = 1e-5  # by how much probabilities may differ: products of other sizes round otherwise
 BATCHED = "beam search, all at once"
 ONE_BY_ONE = f"beam search, one by one ({SAMPLE} sentences)"
@@ -51,6 +53,7 @@ class SearchOperation(Operation):
             return lambda: search(model, data, range(rows))
         places = range(min(rows, self.sample))
         alone = [search(model, data, [place])[0] for place in places]
+        check_usual(alone)
         check_same(search(model, data, range(rows))[: len(alone)], alone)
         return lambda: [search(model, data, [place]) for place in places]
 
@@ -60,6 +63,14 @@ def search(model: Seq2Seq, data: Encoded, places: Sequence[int]) -> list[Answer]
     batch = data.batch(list(places))
     stepper = model.stepper(batch.source, batch.source_lengths)
     return beam_search(stepper, width=BEAM, max_length=LONGEST)
+
+
+def check_usual(answers: Sequence[Answer]) -> None:
+    """Raise unless the answers are as long as words are: a search of other lengths says little."""
+    length = fmean(len(answer.best.tokens) for answer in answers)
+    if not USUAL[0] <= length <= USUAL[1]:
+        expected = f"{USUAL[0]:g} to {USUAL[1]:g} symbols on average"
+        raise rule("answers are as long as words", expected=expected, got=length)
 
 
 def check_same(batched: Sequence[Answer], alone: Sequence[Answer]) -> None:

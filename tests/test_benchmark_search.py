@@ -24,6 +24,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "SIZE", 16)
     monkeypatch.setattr(searching, "STEPS", 3)
     monkeypatch.setattr(searching, "LONGEST", 5)
+    monkeypatch.setattr(searching, "USUAL", (0.0, 5.0))
 
 
 def _answers(count: int) -> list[Answer]:
@@ -68,6 +69,12 @@ def test_a_sample_that_is_answered_otherwise_is_an_error(monkeypatch: pytest.Mon
     monkeypatch.setattr(searching, "search", wrong_in_batches)
     with pytest.raises(fenchel.FenchelError, match="searched as its sentences are"):
         OPERATIONS["search", ONE_BY_ONE].build(make_inputs(Case("search", 2, 10)), backward=False)
+
+
+def test_answers_of_unusual_lengths_are_an_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(searching, "USUAL", (5.5, 20.0))
+    with pytest.raises(fenchel.FenchelError, match="as long as words"):
+        searching.check_usual(_answers(2))
 
 
 def test_the_command_tells_sentences_a_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

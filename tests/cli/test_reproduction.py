@@ -8,10 +8,18 @@ import pytest
 
 from fenchel import FenchelError
 from fenchel.recipes.reproductions import job
+from fenchel.recipes.reproductions.ensemble import Ensemble
+from fenchel.recipes.reproductions.job import Voice
+from fenchel.recipes.reproductions.source import Source
+from fenchel.recipes.running import Trained
 from fenchel.training.files import load_json
 
 FIELDS = {"name", "ours", "paper", "runs", "signature", "command", "commit", "hardware"}
-PAIRS = [("ein hund läuft", "a dog runs"), ("eine katze schläft", "a cat sleeps"), ("ja", "yes")]
+PAIRS = [
+    ("ein hund läuft über das feld", "a dog runs over the field"),
+    ("eine katze schläft auf dem dach", "a cat sleeps on the roof"),
+    ("zwei kinder spielen im garten", "two children play in the garden"),
+]
 
 
 @pytest.fixture
@@ -28,8 +36,8 @@ def multi30k(tmp_path):
 
 def reproduce(fenchel, name, folder, tmp_path, *options):
     places = ["--data", folder, "--results", tmp_path / "results", "--runs", tmp_path / "runs"]
-    options = [*options, "--set", "max_length=6", "--set", "accelerator=cpu"]
-    return fenchel("reproduce", name, "--quick", *places, *options)
+    settings = ["--set", "max_length=30", "--set", "accelerator=cpu"]
+    return fenchel("reproduce", name, "--quick", *places, *settings, *options)
 
 
 def rows_of(tmp_path, name):
@@ -53,8 +61,8 @@ def test_a_table_is_reproduced_row_by_row(fenchel, multi30k, tmp_path):
 
 
 def test_several_seeds_are_averaged_and_ensembled(fenchel, multi30k, tmp_path, monkeypatch):
-    options = ["--only", "sparsemax", "--seeds", 2]
-    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+    options = ["--only", "sparsemax"]
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options, "--seeds", 2)
     assert outcome.code == 0, outcome.err
     average, ensemble = rows_of(tmp_path, "2019-peters/table2")
     assert average["ours"] == pytest.approx(sum(average["runs"]) / 2)
@@ -63,8 +71,22 @@ def test_several_seeds_are_averaged_and_ensembled(fenchel, multi30k, tmp_path, m
     assert set(ensemble) == FIELDS - {"runs"}
     assert "--seeds 2" in average["command"]
     monkeypatch.setattr(job, "figures_of", None)
-    again = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, "--only", "sparsemax")
+    again = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
     assert again.code == 0, "the figures are kept with the run"
+
+
+def test_an_ensemble_of_one_run_with_itself_is_that_run(fenchel, multi30k, tmp_path):
+    options = ["--only", "sparsemax", "--set", "epochs=8", "--set", "learning_rate=0.05"]
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+    assert outcome.code == 0, outcome.err
+    folder = tmp_path / "runs" / "quick" / "multi30k-de-en" / "loss2.0-attention2.0"
+    recipe, source = Trained.load(folder).recipe, Source("multi30k", multi30k, quick=True)
+    said = []
+    figures = Ensemble("twice", (folder, folder), recipe, source, "test")(Voice(said.append, None))
+    kept = load_json(folder / "metrics.json")["test_search"]
+    assert figures["chrf"] > 0
+    assert {name: kept[name] for name in figures} == figures
+    assert said == ["twice: ensemble of 2 runs"]
 
 
 def test_tables_side_by_side_share_their_runs(fenchel, multi30k, tmp_path):

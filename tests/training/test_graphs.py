@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from tests.implementations import needs_gpu
 from tests.models.batches import random_batch, small_model
 from tests.training.small import fit_small
 
+EVERY_MAP = (*MAPS, "learned")
 on_gpu = pytest.mark.parametrize("device", [pytest.param("cuda", marks=needs_gpu)])
 
 
@@ -46,8 +48,15 @@ def _check(model: Seq2Seq, to: Callable, clip: float | None, record, tolerance: 
     return len(steps._shapes)
 
 
-@pytest.mark.parametrize("clip", [None, 0.01])
-def test_recorded_steps_have_the_gradients_of_plain_ones(clip: float | None):
+def _with_map(name: str, **choices: Any) -> Seq2Seq:
+    learned = {"attention_map": "entmax", "attention_alpha": "learned"}
+    return small_model(**choices, **(learned if name == "learned" else {"attention_map": name}))
+
+
+@pytest.mark.parametrize(
+    ("name", "clip"), [("entmax", None), *((name, 0.01) for name in EVERY_MAP)]
+)
+def test_recorded_steps_have_the_gradients_of_plain_ones(name: str, clip: float | None):
     """A recording that repeats by calling, so that only the padding and the buffers are new."""
     recorded = []
 
@@ -55,7 +64,7 @@ def test_recorded_steps_have_the_gradients_of_plain_ones(clip: float | None):
         recorded.append(step)
         return step
 
-    shapes = _check(small_model(), lambda batch: batch, clip, record, 1e-10)
+    shapes = _check(_with_map(name), lambda batch: batch, clip, record, 1e-10)
     assert shapes == len(recorded) == 2
 
 
@@ -81,11 +90,9 @@ def test_a_replayed_graph_has_the_gradients_of_plain_steps(device: str):
 
 @on_gpu
 @pytest.mark.parametrize("attention", ["general", "additive"])
-@pytest.mark.parametrize("name", [*MAPS, "learned"])
+@pytest.mark.parametrize("name", EVERY_MAP)
 def test_every_map_can_be_recorded(name: str, attention: str, device: str):
-    learned = {"attention_map": "entmax", "attention_alpha": "learned"}
-    choices = learned if name == "learned" else {"attention_map": name}
-    model = small_model(spread=2.0, attention=attention, **choices).float().cuda()
+    model = _with_map(name, spread=2.0, attention=attention).float().cuda()
     assert _check(model, _cuda, 0.5, None, 2e-3) == 2
 
 

@@ -123,7 +123,7 @@ class GlobalAttention(nn.Module):
             context, _ = self.continuous(
                 weights,
                 memory.values,
-                lengths=memory.mask.sum((1, 2)),
+                lengths=memory.mask.sum((1, 2)).clamp(min=1),  # of a row of padding, anything
                 coefficients=memory.coefficients,
             )
             mixed = from_query + context

@@ -99,7 +99,7 @@ class Pool(Generic[K]):
         key, process = self._running[connection]
         try:
             outcome = connection.recv()
-        except EOFError:
+        except (EOFError, OSError):
             process.join()
             outcome = Failure(f"its process was ended: exit code {process.exitcode}")
         process.join(LEAVING)
