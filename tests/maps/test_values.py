@@ -137,6 +137,13 @@ def test_budget_takes_the_k_largest_of_a_well_separated_row(k):
     torch.testing.assert_close(p, taken)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+def test_a_budget_of_nothing_is_zero_as_a_tensor_too(dtype):
+    x = torch.randn(3, 5, dtype=dtype)
+    for k in (0, torch.tensor(0.0, dtype=dtype), torch.zeros(3, 1, dtype=dtype)):
+        assert not fenchel.budget(x, k).any()
+
+
 def test_normmax_grows_flatter_not_denser_with_alpha():
     x = torch.tensor([0.0, 0.3, 0.6, 0.9], dtype=torch.float64)
     flat = fenchel.normmax(x, 50.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,19 +51,20 @@ def at_least_float32(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype in HALF else tensor
 
 
-def align_batch(
-    size: int, in_dims: tuple[int | None, ...], *args: Any, expand: int = 1
-) -> list[Any]:
+def over_batch(
+    operator: Callable[..., Any], info: Any, in_dims: tuple[int | None, ...], *args: Any
+) -> tuple[Any, Any]:
     """The vmap rule of every operator: batch dimensions go to the front, where `dim` < 0 ignores them.
 
-    The first `expand` tensors are expanded to the batch; another tensor without a batch dimension
-    gets one of size 1, and what is not a tensor stays.
+    A tensor without a batch dimension is expanded to the batch; what is not a tensor stays.
     """
     aligned = []
-    for position, (tensor, batch_dim) in enumerate(zip(args, in_dims, strict=True)):
-        if isinstance(tensor, Tensor):
-            tensor = tensor.unsqueeze(0) if batch_dim is None else tensor.movedim(batch_dim, 0)
-            if position < expand:
-                tensor = tensor.expand(size, *tensor.shape[1:])
-        aligned.append(tensor)
-    return aligned
+    for argument, batch_dim in zip(args, in_dims, strict=True):
+        if isinstance(argument, Tensor):
+            if batch_dim is None:
+                argument = argument.expand(info.batch_size, *argument.shape)
+            else:
+                argument = argument.movedim(batch_dim, 0)
+        aligned.append(argument)
+    results = operator(*aligned)
+    return results, (0,) * len(results) if isinstance(results, tuple) else 0

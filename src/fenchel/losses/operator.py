@@ -7,7 +7,6 @@ share of a class index that is spread over all classes; probabilities are left a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,7 +17,7 @@ from fenchel import dispatch
 from fenchel.checks import check_values
 from fenchel.kernels.operators import Overloads, define, forward_mode, keep_number, kept
 from fenchel.kernels.reference.entmax_loss import counted, dense_target, loss_slope_alpha
-from fenchel.kernels.rows import align_batch, at_least_float32, parameter_to_rows, to_rows
+from fenchel.kernels.rows import at_least_float32, over_batch, parameter_to_rows, to_rows
 from fenchel.losses.target import check_target_values
 from fenchel.maps.entmax import ENTMAX
 
@@ -162,12 +161,6 @@ def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-def _vmap_backward(
-    operator: Callable[..., Any], info: Any, in_dims: Any, *args: Any
-) -> tuple[Any, int]:
-    return operator(*align_batch(info.batch_size, in_dims, *args, expand=6)), 0
-
-
 class _Rule(torch.autograd.Function):
     @staticmethod
     def forward(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -214,9 +207,8 @@ class _Rule(torch.autograd.Function):
         return tangent.to(scores.dtype), None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, tuple[int, int, int]]:
-        aligned = align_batch(info.batch_size, in_dims, *args, expand=2)
-        return _LOSS(*aligned), (0, 0, 0)
+    def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+        return over_batch(_LOSS, info, in_dims, *args)
 
 
 def loss_slopes(
@@ -250,12 +242,12 @@ _BACKWARD = Overloads(
     " Tensor normalizer, Tensor maxima, int ignore_index, float smoothing) -> Tensor",
     _run_backward,
     _fake_backward,
-    vmap=_vmap_backward,
+    vmap=over_batch,
 )
 _ALPHA = define(
     "entmax_loss_alpha(Tensor scores, Tensor target, Tensor alpha, Tensor normalizer,"
     " int ignore_index, float smoothing) -> Tensor",
     _run_alpha,
     lambda scores, target, alpha, normalizer, *options: torch.empty_like(normalizer),
-    vmap=_vmap_backward,
+    vmap=over_batch,
 )

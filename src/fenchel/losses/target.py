@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -12,7 +9,7 @@ from fenchel.checks import check_values
 from fenchel.errors import rule
 from fenchel.kernels.operators import define
 from fenchel.kernels.reference.entmax_loss import dense_target
-from fenchel.kernels.rows import align_batch
+from fenchel.kernels.rows import over_batch
 
 
 def check_target_values(target: Tensor, classes: int, ignore_index: int) -> None:
@@ -50,13 +47,9 @@ def _fake(target: Tensor, classes: int, ignore_index: int = 0) -> Tensor:
     return target.new_empty((*target.shape, classes), dtype=torch.float32)
 
 
-def _vmap(operator: Callable[..., Any], info: Any, in_dims: Any, *args: Any) -> tuple[Tensor, int]:
-    return operator(*align_batch(info.batch_size, in_dims, *args)), 0
-
-
 _PROBABILITIES = define(
     "target_probabilities(Tensor target, int classes, int ignore_index) -> Tensor",
     _run,
     _fake,
-    vmap=_vmap,
+    vmap=over_batch,
 )

@@ -6,10 +6,9 @@ from torch import Tensor
 
 from fenchel.checks import canonical_dim, check_number, check_scores
 from fenchel.errors import rule
-from fenchel.maps.operator import MapOperator
+from fenchel.maps.operator import BELOW_ZERO, MapOperator
 
-BELOW_ZERO = -1e-300  # k = 0 is allowed
-BUDGET = MapOperator("budget", "k", above=BELOW_ZERO)
+BUDGET = MapOperator[Tensor]("budget", "k", above=BELOW_ZERO)
 
 
 def budget(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fenchel.maps.operator import MapOperator
 
-ENTMAX = MapOperator("entmax", "alpha", above=0)
+ENTMAX = MapOperator[Tensor]("entmax", "alpha", above=0)
 
 
 def entmax(

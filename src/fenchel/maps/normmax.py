@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fenchel.maps.operator import MapOperator
 
-NORMMAX = MapOperator("normmax", "alpha", above=1)
+NORMMAX = MapOperator[Tensor]("normmax", "alpha", above=1)
 
 
 def normmax(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.checks import canonical_dim, check_mask, check_parameter, check_scores
 from fenchel.kernels.reference.oscar_composition import oscar_prox
 from fenchel.maps.entmax import ENTMAX
 from fenchel.maps.grouped import GroupedMapOperator
@@ -69,11 +68,7 @@ def oscarmax_composition(
     >>> fenchel.oscarmax_composition(torch.tensor([0.0, 0.7, -0.1, 0.8, 0.2]), strength=0.1)
     tensor([0.0400, 0.4400, 0.0400, 0.4400, 0.0400])
     """
-    check_scores(scores)
-    dim = canonical_dim(dim, scores.ndim)
-    mask = check_mask(mask, scores)
-    name, above = OSCARMAX.parameter, OSCARMAX.above
-    strength = check_parameter(strength, scores, dim, name=name, above=above)
+    scores, strength, mask, dim = OSCARMAX.canonical(scores, strength, dim, mask)
     rows = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
     if isinstance(strength, Tensor):
         strength = strength.movedim(dim, -1)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fenchel.maps.operator import MapOperator
 
-PNORMMAX = MapOperator("pnormmax", "p", above=1)
+PNORMMAX = MapOperator[Tensor]("pnormmax", "p", above=1)
 
 
 def pnormmax(

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.checks import canonical_dim, check_mask, check_parameter, check_scores
 from fenchel.kernels.operators import Overloads, forward_mode, keep_number, kept
-from fenchel.kernels.rows import align_batch, at_least_float32
-from fenchel.maps.grouped import GroupedMapOperator
+from fenchel.kernels.rows import at_least_float32, over_batch
 from fenchel.maps.operator import MapOperator
+from fenchel.maps.rule import parts
 
 Omega = Callable[..., Tensor]  # of what the map gives, the parameter, dim and keepdim
 
@@ -21,10 +20,7 @@ class ValueOperator:
     """The conjugate of a map's Ω. By the envelope theorem ∂Ω*/∂parameter = −∂Ω(p)/∂parameter."""
 
     def __init__(
-        self,
-        map_operator: MapOperator | GroupedMapOperator,
-        omega: Omega,
-        omega_derivative: Omega,
+        self, map_operator: MapOperator[Any], omega: Omega, omega_derivative: Omega
     ) -> None:
         self.map, self.omega, self.omega_derivative = map_operator, omega, omega_derivative
         self._forward = Overloads(
@@ -38,12 +34,7 @@ class ValueOperator:
     def __call__(
         self, scores: Tensor, parameter: float | Tensor, dim: int, mask: Tensor | None
     ) -> Tensor:
-        check_scores(scores)
-        dim = canonical_dim(dim, scores.ndim)
-        mask = check_mask(mask, scores)
-        name, above = self.map.parameter, self.map.above
-        parameter = check_parameter(parameter, scores, dim, name=name, above=above)
-        return self.apply(scores, parameter, mask, dim)
+        return self.apply(*self.map.canonical(scores, parameter, dim, mask))
 
     def apply(self, scores: Tensor, value: float | Tensor, mask: Tensor | None, dim: int) -> Tensor:
         return self._forward(scores, value, mask, dim)
@@ -57,16 +48,11 @@ class ValueOperator:
         wide = at_least_float32(scores)
         if mask is not None:
             wide = wide.masked_fill(~mask, float("-inf"))
-        p, *groups = _solution(self.map.kernel(wide, value, None, dim))
+        p, *groups = parts(self.map.kernel(wide, value, None, dim))
         peak = wide.amax(dim, keepdim=True)
         inner = torch.where(p == 0, 0.0, p * (wide - peak)).sum(dim, keepdim=True)
         result = peak + inner - self.omega(p, *groups, value, dim, True)
         return torch.where(peak.isneginf(), peak, result).squeeze(dim).to(scores.dtype)
-
-
-def _solution(given: Tensor | tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
-    """What a map gives, as a tuple: the probabilities, and the groups if it has them."""
-    return given if isinstance(given, tuple) else (given,)
 
 
 def _rule(operator: ValueOperator) -> type[torch.autograd.Function]:
@@ -87,7 +73,7 @@ def _rule(operator: ValueOperator) -> type[torch.autograd.Function]:
             scores, rows, mask = ctx.saved_tensors
             value = kept(ctx, rows)
             grad = grad.unsqueeze(ctx.dim)
-            p, *groups = _solution(operator.map.apply(scores, value, mask, ctx.dim))
+            p, *groups = parts(operator.map.apply(scores, value, mask, ctx.dim))
             by_value = None
             if ctx.needs_input_grad[1]:
                 wide = at_least_float32(p)
@@ -100,7 +86,7 @@ def _rule(operator: ValueOperator) -> type[torch.autograd.Function]:
         def jvp(ctx: Any, saved: Any, by_scores: Any, by_value: Any, *_: Any) -> Tensor:
             scores, rows, mask = saved
             value = kept(ctx, rows)
-            p, *groups = _solution(operator.map.apply(scores, value, mask, ctx.dim))
+            p, *groups = parts(operator.map.apply(scores, value, mask, ctx.dim))
             tangent = torch.zeros_like(p.sum(ctx.dim))
             if by_scores is not None:
                 tangent = torch.where(p == 0, 0.0, p * by_scores).sum(ctx.dim)
@@ -111,7 +97,7 @@ def _rule(operator: ValueOperator) -> type[torch.autograd.Function]:
             return tangent.to(scores.dtype)
 
         @staticmethod
-        def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Tensor, int]:
-            return operator.apply(*align_batch(info.batch_size, in_dims, *args)), 0
+        def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
+            return over_batch(operator.apply, info, in_dims, *args)
 
     return Rule
