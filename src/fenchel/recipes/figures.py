@@ -42,7 +42,7 @@ def figures_of(
         progress=progress,
     )
     figures = score(answers, examples, run.codec, trained.recipe.metric).state()
-    told = measure(run.model, Encoded.of(examples, run.codec).to(device), search.sentences)
+    told = measure(run.model, Encoded.of(examples, run.codec).to(device))
     figures |= {name: told[name] for name in ("attention_support", "output_support", "loss")}
     figures["token_accuracy"] = 100 * told["accuracy"]
     return figures, answers

@@ -15,5 +15,5 @@ def inflection() -> Recipe:
         data=DataConfig(format="inflection", segmentation="characters"),
         model=empty_model(embedding_size=300, hidden_size=300),
         training=TrainingConfig(epochs=30, batch_size=64, log_every=20),
-        search=SearchConfig(width=5, max_length=60, sentences=256),
+        search=SearchConfig(width=5, max_length=60),
     )

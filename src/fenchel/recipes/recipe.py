@@ -42,11 +42,14 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How answers are found: beams of `width`, at most `max_length` symbols, `sentences` at once."""
+    """How answers are found: beams of `width`, at most `max_length` symbols.
+
+    `sentences` are searched at once: as many as suit the device unless given.
+    """
 
     width: int = 5
     max_length: int = 100
-    sentences: int = 128
+    sentences: int | None = None
 
 
 @dataclass(frozen=True)

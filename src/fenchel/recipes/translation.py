@@ -19,5 +19,5 @@ def translation() -> Recipe:
         data=DataConfig(format="parallel", segmentation="subwords", merges=8000, joint=True),
         model=empty_model(embedding_size=500, hidden_size=500),
         training=TrainingConfig(epochs=20, batch_size=64),
-        search=SearchConfig(width=5, max_length=120, sentences=128),
+        search=SearchConfig(width=5, max_length=120),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fenchel.recipes.reproductions.schedules import TEXT
 from fenchel.recipes.reproductions.table import Experiment, Measure, TrainedTable
 
 BASES = 30
@@ -17,7 +18,7 @@ FIGURE2 = TrainedTable(
     name="2020-martins/figure2",
     summary="translation with discrete + continuous attention: BLEU (Multi30k for IWSLT 2017)",
     recipe="translation",
-    changes=("output_alpha=1", f"attention_bases={BASES}"),
+    changes=(*TEXT, "output_alpha=1", f"attention_bases={BASES}"),
     dataset="multi30k",
     measures=(Measure("bleu", "bleu"),),
     experiments=tuple(

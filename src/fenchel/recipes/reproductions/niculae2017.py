@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fenchel.recipes.reproductions.schedules import TEXT
 from fenchel.recipes.reproductions.table import Experiment, Measure, TrainedTable
 
 # Table 2, Gigaword, which the titles of Reuters-21578 stand in for: ROUGE-1, ROUGE-2, ROUGE-L.
@@ -18,7 +19,7 @@ HEADLINES = TrainedTable(
     name="2017-niculae/table2",
     summary="headlines: ROUGE of the five attention maps (Reuters-21578 for Gigaword)",
     recipe="summarization",
-    changes=("output_alpha=1",),
+    changes=(*TEXT, "output_alpha=1"),
     dataset="reuters21578",
     measures=tuple(Measure(key, key) for key in ROUGE),
     experiments=tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from fenchel.recipes.reproductions.schedules import INFLECTION, TEXT
 from fenchel.recipes.reproductions.table import Experiment, Measure, TimedTable, TrainedTable
 
 PAPER = "2019-peters"
@@ -48,7 +49,7 @@ def _table1(setting: str, figures: dict[tuple[float, float], tuple[float, float]
         name=f"{PAPER}/table1-{setting}",
         summary=f"inflection in all languages, setting {setting}: α of the loss × α of attention",
         recipe="inflection",
-        changes=("validate_every=10",) if setting == "medium" else (),
+        changes=INFLECTION[setting],
         dataset="sigmorphon2018",
         options={"setting": setting},
         measures=(
@@ -94,7 +95,7 @@ TABLE2 = TrainedTable(
     name=f"{PAPER}/table2",
     summary="translation, German to English: BLEU of three maps (Multi30k for IWSLT 2017)",
     recipe="translation",
-    changes=(),
+    changes=TEXT,
     dataset="multi30k",
     measures=(Measure("bleu", "bleu"),),
     experiments=tuple(_german_english(a, a, bleu=BLEU[a]) for a in ALPHAS),
@@ -103,7 +104,7 @@ TABLE2_JAPANESE = TrainedTable(
     name=f"{PAPER}/table2-ja-en",
     summary="translation, Japanese to English: BLEU and nonzeros (small_parallel_enja for KFTT)",
     recipe="translation",
-    changes=(),
+    changes=TEXT,
     dataset="small_parallel_enja",
     options={"source": "ja", "target": "en"},
     measures=(Measure("bleu", "bleu"), *SUPPORTS),
@@ -113,7 +114,7 @@ TABLE3 = TrainedTable(
     name=f"{PAPER}/table3",
     summary="translation, German to English: words attended, words considered (Multi30k)",
     recipe="translation",
-    changes=(),
+    changes=TEXT,
     dataset="multi30k",
     measures=SUPPORTS,
     experiments=tuple(
@@ -125,7 +126,7 @@ FIGURE4 = TrainedTable(
     name=f"{PAPER}/figure4",
     summary="translation, German to English: validation accuracy on a grid of α (Multi30k)",
     recipe="translation",
-    changes=(),
+    changes=TEXT,
     dataset="multi30k",
     measures=(Measure("token accuracy", "token_accuracy", "dev"),),
     experiments=(
@@ -137,7 +138,7 @@ FIGURE6 = TimedTable(
     name=f"{PAPER}/figure6",
     summary="translation, German to English: training speed in target words a second (Multi30k)",
     recipe="translation",
-    changes=(),
+    changes=TEXT,
     dataset="multi30k",
     experiments=tuple(_german_english(a, a, words=words) for a, words in WORDS_A_SECOND.items()),
 )
