@@ -41,7 +41,7 @@ KERNELS = {
     "smooth_rows", "slope_groups", "slope_of_groups",
     "list_rows", "place_rows", "move_rows", "add_full_rows", "sum_classes",
     "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
-    "pool_lanes", "write_clusters", "grouped_rows",
+    "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
 }  # fmt: skip
 
 requires_triton = pytest.mark.skipif(
@@ -118,6 +118,14 @@ def _structured_calls(columns: int, dtype: torch.dtype, masked: bool, strength: 
             getattr(module, f"{name}_backward")(scores, p, groups)
 
 
+def _pnormmax_calls(masked: bool, p: Any) -> None:
+    from fenchel.kernels.triton import pnormmax
+
+    scores = torch.empty(2, SHORT)
+    pnormmax.pnormmax(scores, p, torch.ones(1, SHORT, dtype=torch.bool) if masked else None)
+    pnormmax.pnormmax_backward(scores, scores, p)
+
+
 def _describe(value: Any, path: tuple[int, ...], constants: dict, attributes: dict) -> Any:
     """The type of an argument as Triton's launcher would specialise it."""
     if value is None or (isinstance(value, int) and value == 1):
@@ -172,6 +180,8 @@ def main(capability: int) -> None:
             _calls(columns, dtype, masked, alpha)
     for problem in STRUCTURED_PROBLEMS:
         _structured_calls(*problem)
+    for problem in ((False, USUAL), (True, EACH_ROW)):
+        _pnormmax_calls(*problem)
     _layer_calls()
     for kernel, args, options in launches.values():
         _compile(kernel, args, options, capability)

@@ -32,6 +32,7 @@ def _awkward_rows() -> Tensor:
         -0.3 * (place % 2),  # two values
         -torch.logspace(-7, 1, COLUMNS),
         torch.where(place == 0, 0.0, -0.6),  # one large score before a wall
+        -1.0 * ((place > 0).float() + (place > 6)),  # many scores enter the support at once
         -place / COLUMNS,
         (0.1 * noise).round(decimals=2),  # ties
         torch.where(place % 3 == 0, -math.inf, 30 * noise),

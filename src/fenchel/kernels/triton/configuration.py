@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from fenchel.kernels.triton.addressing import Rows
 from fenchel.kernels.triton.entries import (
+    COARSE,
     EACH_ROW,
     ENTMAX15,
     GENERAL,
+    POWER,
     SHARP,
     SPARSEMAX,
     STEEP,
@@ -23,8 +25,18 @@ LONGEST_LOSS_TILE = 8192
 LONGEST_BACKWARD = 8192
 BACKWARD_BLOCK = 8192
 MOST_GROUPS = 32768
-FEW_REGISTERS = 64  # where latency is to be hidden by many programs
+# Fewer registers a thread than it could use let more programs hide each other's waiting.
+SHORT_REGISTERS = {
+    POWER.value: 64,
+    SHARP.value: 128,
+    STEEP.value: 64,
+}  # where a warp holds some rows
+STEEP_REGISTERS = 80  # in longer rows
+SOLVE_REGISTERS = {POWER.value: 128, COARSE.value: 96}  # of what solves a row from its groups,
+MOST_SOLVE_REGISTERS = 64  # and if there are many
+FEW_ROWS, FEW_COLUMNS, FEW_ENTRIES = 4096, 64, 2  # one step of a decoder's attention
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
+HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
 
 
 class Tile(NamedTuple):
@@ -77,14 +89,19 @@ def fits_tile(kind: int, columns: int) -> bool:
 
 def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
     """32 entries a thread, more in long rows; 16 in short ones where much else must be held, or where
-    a list of the largest must hold the support."""
+    a list of the largest must hold the support; few in a small problem, so that many threads share it.
+    """
     columns = power_of_two(rows.columns)
-    if columns <= LONGEST_SHARED_WARP and kind in (GENERAL.value, EACH_ROW.value, STEEP.value):
-        tile = _tile(columns, rows.count, itemsize, entries=16)
-        return tile._replace(registers=FEW_REGISTERS) if kind == STEEP.value else tile
-    entries = 32
-    if columns >= 8192:
-        entries = 128 if columns > 16384 and is_polynomial(kind) else 64
+    if columns <= LONGEST_SHARED_WARP:
+        entries = 16 if kind in HOLD_MUCH else 32
+        if columns <= FEW_COLUMNS and rows.count <= FEW_ROWS:
+            entries = FEW_ENTRIES
+        tile = _tile(columns, rows.count, itemsize, entries)
+        return tile._replace(registers=SHORT_REGISTERS.get(kind))
+    if columns < 8192:
+        tile = _tile(columns, rows.count, itemsize, entries=32)
+        return tile._replace(registers=STEEP_REGISTERS) if kind == STEEP.value else tile
+    entries = 128 if columns > 16384 and is_polynomial(kind) else 64
     return _tile(columns, rows.count, itemsize, entries)
 
 
@@ -120,6 +137,15 @@ def groups_shape(columns: int) -> Groups:
     groups = ceiling(columns, size)
     width = power_of_two(groups)
     return Groups(size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 512)))
+
+
+def solve_limits(shape: Groups, kind: int) -> tuple[int, int | None]:
+    """Warps and registers of the program that solves a row from its groups."""
+    many = shape.width >= 4096
+    if kind in SOLVE_REGISTERS:
+        return shape.solve_warps, MOST_SOLVE_REGISTERS if many else SOLVE_REGISTERS[kind]
+    halved = many and kind in (SHARP.value, STEEP.value)
+    return shape.solve_warps // 2 if halved else shape.solve_warps, None
 
 
 def stream_shape(columns: int) -> tuple[int, int]:

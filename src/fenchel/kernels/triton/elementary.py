@@ -25,6 +25,12 @@ ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
 
 
 @triton.jit
+def saturate(x):
+    """The number next to x between 0 and 1, 0 for NaN: free where x is a sum or a product."""
+    return tl.minimum(tl.maximum(x, 0.0), 1.0)
+
+
+@triton.jit
 def _binade(x, less_one):
     """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
     shifted = (x.to(tl.int32, bitcast=True) - SQRT_HALF_BITS) & EXPONENT_BITS

@@ -27,6 +27,7 @@ from fenchel.kernels.triton.configuration import (
     fits_tile,
     forward_tile_shape,
     groups_shape,
+    solve_limits,
     worth_listing,
 )
 from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
@@ -110,12 +111,13 @@ def solve_long_rows(
         steps, mask_steps,
         LEVELS=rows.levels, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
     )  # fmt: skip
+    warps, registers = solve_limits(shape, kind)
     solve_groups[(rows.count,)](
         scores, mask, alphas, maxima, listed, state, eps,
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner,
         steps, mask_steps, alpha_steps,
         LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.listed, WIDTH=shape.width,
-        num_warps=shape.solve_warps,
+        num_warps=warps, maxnreg=registers,
     )  # fmt: skip
     return shape, maxima, listed, state
 

@@ -19,6 +19,7 @@ from fenchel.kernels.triton.elementary import (
     log2,
     log2_near_one,
     rough_log2_near_one,
+    saturate,
 )
 
 # Kinds of alpha. EACH_ROW is GENERAL up to 2 and STEEP above, row by row.
@@ -35,6 +36,7 @@ COARSE: tl.constexpr = tl.constexpr(6)
 SHARP: tl.constexpr = tl.constexpr(7)
 
 SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
+HUGE: tl.constexpr = tl.constexpr(2.0**126)  # makes one of whatever is not zero, saturated
 FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
 TINY: tl.constexpr = tl.constexpr(1e-20)  # stands for e = 0: log(1 + e u)/e is then u
 
@@ -152,10 +154,10 @@ def rough_powers(z, point, e, KIND: tl.constexpr):
 def entry(z, point, low, e, KIND: tl.constexpr):
     """(p, s, t) of every score z, relative to the largest one."""
     if KIND == SPARSEMAX:
-        t = tl.maximum((z - point) - low, 0.0)
-        return t, tl.where(t > 0.0, 1.0, 0.0), t
+        t = saturate((z - point) - low)
+        return t, saturate(t * HUGE), t
     elif KIND == ENTMAX15:
-        t = tl.maximum((z - point) - low, 0.0) * 0.5
+        t = saturate((z - point) * 0.5 - low * 0.5)
         return t * t, t, t
     elif KIND == STEEP:
         return steep_entry(z, point, low, e)

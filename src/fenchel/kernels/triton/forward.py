@@ -17,12 +17,13 @@ from fenchel.kernels.triton.entries import (
     FARTHEST,
     GENERAL,
     STEEP,
-    entry,
     two_sum,
 )
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     approach,
+    below_peak,
+    entry_below_peak,
     settle,
     shifted_entry,
     solve,
@@ -71,9 +72,10 @@ def entmax_tile(
         first, second, _, step = settle(z, point, tl.minimum(e, 1.0), columns, R, NARROW)
         p = shifted_entry(first, second, step, tl.minimum(e, 1.0), NARROW)
     else:
-        point, low = solve(x - peak, slab - peak, e, columns, R, KIND)
+        z = below_peak(x, peak, KIND)
+        point, low = solve(z, below_peak(slab, peak, KIND), e, columns, R, KIND)
         point, low = two_sum(point, low)
-        p, _, _ = entry(x - peak, point, low, e, KIND)
+        p = entry_below_peak(z, point, low, e, KIND)
     p += peak - peak  # NaN in a row that holds one
     store_tile(out, out_places, p, inside, EVEN)
     if KIND == EACH_ROW:

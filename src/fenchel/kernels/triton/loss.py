@@ -31,7 +31,7 @@ from fenchel.kernels.triton.entries import (
     two_sum,
 )
 from fenchel.kernels.triton.groups import STATE, listed_shape, listed_tile, listed_zeros
-from fenchel.kernels.triton.normalizer import solve
+from fenchel.kernels.triton.normalizer import below_peak, solve
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_max, row_sum, slab_max
 from fenchel.kernels.triton.steep import solve_steep, steep_tile_visit
 from fenchel.kernels.triton.tiles import (
@@ -167,7 +167,9 @@ def loss_tile(
     if KIND != STEEP:
         NARROW: tl.constexpr = GENERAL if KIND == EACH_ROW else KIND
         capped = tl.minimum(e, 1.0)
-        point, low = solve(x - peak, slab - peak, capped, columns, R, NARROW)
+        point, low = solve(
+            below_peak(x, peak, NARROW), below_peak(slab, peak, NARROW), capped, columns, R, NARROW
+        )
         point, low = two_sum(point, low)
         a = normalizer_of(peak, point, low, capped, NARROW)
         if CLASSES:

@@ -18,7 +18,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.elementary import LN_2, expm1_ratio, fast_log2, log2_near_one
+from fenchel.kernels.triton.elementary import (
+    LN_2,
+    expm1_ratio,
+    fast_log2,
+    log2_near_one,
+    saturate,
+)
 from fenchel.kernels.triton.entries import (
     COARSE,
     ENTMAX15,
@@ -38,10 +44,12 @@ from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_sums, row_triples
 
 SHORT: tl.constexpr = tl.constexpr(256)  # up to this many columns the maxima are not worth it
+START: tl.constexpr = tl.constexpr(0.7)  # where the edge of a short row lies, in 1/e below its peak
+CERTAIN: tl.constexpr = tl.constexpr(3)  # visits to a short row that are hardly ever too many
 SUBSET: tl.constexpr = tl.constexpr(3e-2)  # excess at which the maxima are left
 ROUGH: tl.constexpr = tl.constexpr(4e-3)  # excess at which rough powers are left
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
-STRAY: tl.constexpr = tl.constexpr(1e-2)  # excess from which Newton's method falls to the root
+STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
 TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit
 
@@ -123,22 +131,44 @@ def _power_visit(data, point, e, EXACT: tl.constexpr, KIND: tl.constexpr):
 
 
 @triton.jit
+def below_peak(x, peak, KIND: tl.constexpr):
+    """Scores less the largest; halved for alpha = 3/2, so that t is a difference."""
+    return x * 0.5 - peak * 0.5 if KIND == ENTMAX15 else x - peak
+
+
+@triton.jit
+def entry_below_peak(z, point, low, e, KIND: tl.constexpr):
+    """p for scores `below_peak`, at point + low, for alpha that need no powers."""
+    if KIND == ENTMAX15:
+        t = saturate((z - point * 0.5) - low * 0.5)
+        return t * t
+    else:
+        return entry(z, point, low, e, KIND)[0]
+
+
+@triton.jit
 def tile_visit(data, point, e, KIND: tl.constexpr):
     """F of every row, roughly where powers are needed, and the step from there.
 
     `data` = (tile, ...) holds the scores less the largest.
     """
-    if KIND == ENTMAX15:  # the factors of t/2 are left to the sums
-        t = tl.maximum(data[0] - point, 0.0)
-        mass, slope = row_sums(t * t, t)
-        mass, slope = 0.25 * mass, 0.5 * slope
-        return mass, newton_step(mass, slope, e, KIND)
-    elif KIND >= GENERAL:
+    if KIND >= GENERAL:
         return _power_visit(data, point, e, False, KIND)
     else:
         p, s, _ = entry(data[0], point, 0.0, e, KIND)
         mass, slope = row_sums(p, s)
         return mass, newton_step(mass, slope, e, KIND)
+
+
+@triton.jit
+def _visit_below_peak(data, point, e, KIND: tl.constexpr):
+    """`tile_visit` for scores `below_peak`."""
+    if KIND == ENTMAX15:
+        t = saturate(data[0] - point * 0.5)
+        mass, slope = row_sums(t * t, t)
+        return mass, newton_step(mass, slope, e, KIND)
+    else:
+        return tile_visit(data, point, e, KIND)
 
 
 @triton.jit
@@ -162,9 +192,15 @@ def _goes_on(mass, step, e, columns, loose, leap, KIND: tl.constexpr):
 
 
 @triton.jit
-def _falls(mass, excess):
-    """Whether |F - 1| is below `excess`, as it is near the root until rounding ends it."""
-    return (tl.abs(mass - 1.0) < excess) | (excess > STRAY)
+def _falls(mass, excess, KIND: tl.constexpr):
+    """Whether |F - 1| is below `excess`, as it is until rounding ends it.
+
+    Where powers are needed it may rise when the step before moved the support.
+    """
+    falls = tl.abs(mass - 1.0) < excess
+    if KIND >= GENERAL:
+        falls = falls | (excess > STRAY)
+    return falls
 
 
 @triton.jit
@@ -174,11 +210,13 @@ def _narrow(point, mass, low, high):
 
 
 @triton.jit
-def _ahead(point, step, low, high):
-    """point + step, or the middle of the bracket if that is not inside it."""
+def _ahead(point, step, low, high, KIND: tl.constexpr):
+    """point + step; where powers are needed, the middle of the bracket if that is not inside it."""
     ahead = point + step
-    outside = ((ahead <= low) | (ahead >= high)) & (ahead != point)
-    return tl.where(outside, 0.5 * (low + high), ahead)
+    if KIND >= GENERAL:
+        outside = ((ahead <= low) | (ahead >= high)) & (ahead != point)
+        ahead = tl.where(outside, 0.5 * (low + high), ahead)
+    return ahead
 
 
 @triton.jit
@@ -206,10 +244,12 @@ def climb(
     excess = tl.abs(mass - 1.0)
     climbing = _goes_on(mass, step, e, columns, loose, leap, KIND)
     while any_row(climbing, R):
-        point = tl.where(climbing, _ahead(point, step, low, high), point)
+        ahead = _ahead(point, step, low, high, KIND)
+        climbing = climbing & (ahead != point)
+        point = tl.where(climbing, ahead, point)
         mass, new_step = visit(data, point, e, KIND)
         low, high = _narrow(point, mass, low, high)
-        falls = _falls(mass, excess)
+        falls = _falls(mass, excess, KIND)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
         climbing = climbing & falls & _goes_on(mass, step, e, columns, loose, leap, KIND)
@@ -223,14 +263,27 @@ def leap_of(e):
 
 
 @triton.jit
+def _certain_steps(z, point, lowest, e, KIND: tl.constexpr):
+    """A point at or to the left of the root, by Newton's method from any point not below `lowest`."""
+    for _ in tl.static_range(CERTAIN):
+        mass, step = _visit_below_peak((z,), point, e, KIND)
+        point = tl.where(mass > 0.0, tl.maximum(point + step, lowest), point)
+    return point
+
+
+@triton.jit
 def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
-    """A point at or near the root; `slab` holds the maxima of the tile over J."""
+    """A point at or near the root; `slab` holds the maxima of the tile over J, both `below_peak`."""
     if KIND == SHARP:
         return guess_edge((z,), e * 0.0, e, R, KIND) + 1.0 / e
     point = first_point(e, KIND)
     if z.shape[SLAB_AXIS] * z.shape[2] > SHORT:
-        point, step = climb(tile_visit, (slab,), point, e, columns, SUBSET, leap_of(e), R, KIND)
+        point, step = climb(
+            _visit_below_peak, (slab,), point, e, columns, SUBSET, leap_of(e), R, KIND
+        )
         point += step
+    elif KIND < GENERAL:
+        point = _certain_steps(z, START * point, point, e, KIND)
     if KIND >= GENERAL:
         point, step = climb(tile_visit, (z,), point, e, columns, ROUGH, leap_of(e), R, KIND)
         point += step
@@ -264,10 +317,12 @@ def settle(z, point, e, columns, R: tl.constexpr, KIND: tl.constexpr):
     excess = tl.abs(mass - 1.0)
     climbing = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND)
     while any_row(climbing, R):
-        point = tl.where(climbing, _ahead(point, step, low, high), point)
+        ahead = _ahead(point, step, low, high, KIND)
+        climbing = climbing & (ahead != point)
+        point = tl.where(climbing, ahead, point)
         first, second, mass, new_step = _kept_visit(z, point, e, KIND)
         low, high = _narrow(point, mass, low, high)
-        falls = _falls(mass, excess)
+        falls = _falls(mass, excess, KIND)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
         climbing = climbing & falls & _goes_on(mass, step, e, columns, FINE, TOUCH, KIND)
@@ -294,10 +349,10 @@ def shifted_entry(first, second, step, e, KIND: tl.constexpr):
 
 @triton.jit
 def solve(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
-    """(point, low) whose sum is the root, for a tile of scores less their largest."""
+    """(point, low) whose sum is the root, for a tile of scores `below_peak`."""
     if KIND >= GENERAL:
         z = tl.maximum(z, FARTHEST)
         slab = tl.maximum(slab, FARTHEST)
     point = approach(z, slab, e, columns, R, KIND)
-    VISIT: tl.constexpr = exact_visit if KIND >= GENERAL else tile_visit
+    VISIT: tl.constexpr = exact_visit if KIND >= GENERAL else _visit_below_peak
     return climb(VISIT, (z,), point, e, columns, FINE, TOUCH, R, KIND)

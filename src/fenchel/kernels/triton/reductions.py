@@ -14,6 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from fenchel.kernels.triton.elementary import INTERPRETED
+
 _VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
 ROW_AXIS: tl.constexpr = tl.constexpr(0 if _VERSION < (3, 7) else 1)
 SLAB_AXIS: tl.constexpr = tl.constexpr(1 if _VERSION < (3, 7) else 0)
@@ -48,13 +50,30 @@ def smaller(a, b):
 
 
 @triton.jit
+def _plus(a, b):
+    """a + b, rounded as it is in every other thread: each would fuse a product of its own."""
+    if a.dtype != tl.float32:
+        return a + b
+    else:
+        return tl.inline_asm_elementwise(
+            "add.rn.f32 $0, $1, $2;", "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1
+        )
+
+
+@triton.jit
 def _add_pairs(a, b, c, d):
-    return a + c, b + d
+    if INTERPRETED:  # calls are slow there
+        return a + c, b + d
+    else:
+        return _plus(a, c), _plus(b, d)
 
 
 @triton.jit
 def _add_triples(a, b, c, d, e, f):
-    return a + d, b + e, c + f
+    if INTERPRETED:
+        return a + d, b + e, c + f
+    else:
+        return _plus(a, d), _plus(b, e), _plus(c, f)
 
 
 @triton.jit

@@ -104,20 +104,37 @@ def move_rows(
 
 
 @triton.jit
-def _product(
-    slopes, hidden, full, v, d, count, classes, width, stride, hidden_stride,
-    ALL: tl.constexpr, V: tl.constexpr, D: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    """A tile of g^T h over `count` rows: those whose numbers are given, or the first ones if ALL are."""
-    total = tl.zeros([V, D], tl.float32)
+def _add_all(
+    total, slopes, hidden, v, d, count, classes, width, stride, hidden_stride, K: tl.constexpr
+):
+    """total + a tile of g^T h over the first `count` rows."""
+    number = tl.arange(0, K)
+    g_places = slopes + number.to(tl.int64)[:, None] * stride + v[None, :]
+    h_places = hidden + number.to(tl.int64)[:, None] * hidden_stride + d[None, :]
     for start in range(0, count, K):
-        number = start + tl.arange(0, K)
-        row = number if ALL else tl.load(full + number, mask=number < count, other=0)
-        here = (number < count)[:, None]
-        g_places = row.to(tl.int64)[:, None] * stride + v[None, :]
-        h_places = row.to(tl.int64)[:, None] * hidden_stride + d[None, :]
-        g = tl.load(slopes + g_places, mask=here & (v < classes)[None, :], other=0.0)
-        h = tl.load(hidden + h_places, mask=here & (d < width)[None, :], other=0.0)
+        here = (number < count - start)[:, None]
+        g = tl.load(g_places, mask=here & (v < classes)[None, :], other=0.0)
+        h = tl.load(h_places, mask=here & (d < width)[None, :], other=0.0)
+        total = tl.dot(tl.trans(g), h, total, input_precision="ieee")
+        g_places += K * stride
+        h_places += K * hidden_stride
+    return total
+
+
+@triton.jit
+def _add_some(
+    total, slopes, hidden, full, v, d, count, classes, width, stride, hidden_stride,
+    K: tl.constexpr,
+):  # fmt: skip
+    """total + a tile of g^T h over the `count` rows whose numbers are given."""
+    number = tl.arange(0, K)
+    for start in range(0, count, K):
+        here = (start + number < count)[:, None]
+        row = tl.load(full + start + number[:, None], mask=here, other=0).to(tl.int64)
+        g_places = slopes + row * stride + v[None, :]
+        h_places = hidden + row * hidden_stride + d[None, :]
+        g = tl.load(g_places, mask=here & (v < classes)[None, :], other=0.0)
+        h = tl.load(h_places, mask=here & (d < width)[None, :], other=0.0)
         total = tl.dot(tl.trans(g), h, total, input_precision="ieee")
     return total
 
@@ -134,16 +151,17 @@ def add_full_rows(
         for tile in range(tl.program_id(0), tl.cdiv(classes, V) * across, tl.num_programs(0)):
             v = (tile // across) * V + tl.arange(0, V)
             d = (tile % across) * D + tl.arange(0, D)
-            if count == rows:
-                total = _product(slopes, hidden, full, v, d, count, classes, width,
-                                 stride, hidden_stride, True, V, D, K)  # fmt: skip
-            else:
-                total = _product(slopes, hidden, full, v, d, count, classes, width,
-                                 stride, hidden_stride, False, V, D, K)  # fmt: skip
             places = v.to(tl.int64)[:, None] * width + d[None, :]
             inside = (v < classes)[:, None] & (d < width)[None, :]
+            total = tl.zeros([V, D], tl.float32)
             if tl.load(state + BEFORE) > 0:
-                total += tl.load(out + places, mask=inside, other=0.0).to(tl.float32)
+                total = tl.load(out + places, mask=inside, other=0.0).to(tl.float32)
+            if count == rows:
+                total = _add_all(total, slopes, hidden, v, d, count, classes, width,
+                                 stride, hidden_stride, K)  # fmt: skip
+            else:
+                total = _add_some(total, slopes, hidden, full, v, d, count, classes, width,
+                                  stride, hidden_stride, K)  # fmt: skip
             tl.store(out + places, total, mask=inside)
 
 

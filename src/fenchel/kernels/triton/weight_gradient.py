@@ -87,7 +87,8 @@ class SparseWeightGradient:
         tiles = ceiling(columns, TILE) * ceiling(width, TILE)
         add_full_rows[(min(tiles, PROGRAMS),)](
             slopes, hidden, self.full, self.state, self.out, rows, columns, width,
-            slopes.stride(0), hidden.stride(0), V=TILE, D=TILE, K=64, num_warps=8, num_stages=3,
+            slopes.stride(0), hidden.stride(0),
+            V=TILE, D=TILE, K=32, num_warps=8, num_stages=4, maxnreg=128,
         )  # fmt: skip
 
     def finish(self) -> None:
