@@ -64,6 +64,20 @@ def test_no_matrix_of_the_size_of_the_scores_is_made():
     assert gradient.data_ptr() == place
 
 
+@pytest.mark.parametrize("module", [fenchel.nn.SparsemaxLoss, fenchel.nn.EntmaxLoss])
+def test_a_module_says_whether_the_gradient_may_replace_the_scores(module):
+    (hidden, weight), target = layer(), some_target("indices")
+    gradients = []
+    for inplace in (False, True):
+        criterion = module(reduction="sum", inplace=inplace)
+        assert ("inplace=True" in repr(criterion)) == inplace
+        scores = hidden @ weight
+        place = scores.data_ptr()
+        gradients += torch.autograd.grad(criterion(scores, target), scores)
+        assert (gradients[-1].data_ptr() == place) == inplace
+    torch.testing.assert_close(*gradients)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision(dtype):
     scores = torch.randn(ROWS, CLASSES).to(dtype).requires_grad_()

@@ -65,3 +65,22 @@ def test_regions_are_drawn_with_zeros_left_out(strength):
     values = np.ma.filled(shown.astype(float), np.nan)
     assert np.nansum(values) == pytest.approx(1, abs=1e-6)
     assert np.isnan(values).any()
+
+
+def luminance(colour) -> float:
+    return float(np.dot(np.asarray(colour)[:3], (0.2126, 0.7152, 0.0722)))
+
+
+def test_larger_is_darker_in_segments_and_in_regions_alike():
+    p = fenchel.softmax(torch.tensor(WORD_SCORES, dtype=torch.float64))
+    bars = plot.segments(maps={"softmax": fenchel.softmax}).patches
+    by_weight = [bars[place] for place in p.argsort().tolist()]
+    light = [luminance(bar.get_facecolor()) for bar in by_weight]
+    assert light == sorted(light, reverse=True)
+    assert light[0] > light[-1] + 0.1
+    scores, *attended = (ax.images[0] for ax in plot.regions().axes)
+    for image in (scores, *attended):
+        light = [luminance(image.cmap(share)) for share in np.linspace(0, 1, 20)]
+        assert light == sorted(light, reverse=True)
+    assert len({image.get_clim() for image in attended}) == 1
+    assert attended[0].get_clim()[0] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -159,31 +160,35 @@ def _name(value: object) -> str:
     return getattr(value, "__name__", str(value).removeprefix("torch."))
 
 
+def of_every_map(laws: Sequence[Callable], dtypes: Sequence[torch.dtype]) -> Callable:
+    """A test of laws on all maps and implementations; Hypothesis draws its scores."""
+
+    def decorate(test: Callable) -> Callable:
+        test = given(data=st.data())(test)
+        for name, values in (("law", laws), ("dtype", dtypes)):
+            test = pytest.mark.parametrize(name, values, ids=_name)(test)
+        everywhere = on_every_implementation()
+        return pytest.mark.parametrize(("each", "implementation"), everywhere)(test)
+
+    return decorate
+
+
 def check(law, each: Map, implementation: str, kind, dtype: torch.dtype, data) -> None:
     x = data.draw(kind(each, dtype))
     with running_on(implementation):
         law(each, x, data)
 
 
-@pytest.mark.parametrize(("each", "implementation"), on_every_implementation())
-@pytest.mark.parametrize("dtype", WIDE, ids=_name)
-@pytest.mark.parametrize("law", LAWS_OF_ALL_SCORES, ids=_name)
-@given(data=st.data())
+@of_every_map(LAWS_OF_ALL_SCORES, WIDE)
 def test_on_any_scores(law, dtype, each, implementation, data):
     check(law, each, implementation, anything, dtype, data)
 
 
-@pytest.mark.parametrize(("each", "implementation"), on_every_implementation())
-@pytest.mark.parametrize("dtype", WIDE, ids=_name)
-@pytest.mark.parametrize("law", LAWS_OF_DIFFERENCES, ids=_name)
-@given(data=st.data())
+@of_every_map(LAWS_OF_DIFFERENCES, WIDE)
 def test_on_scores_with_exact_differences(law, dtype, each, implementation, data):
     check(law, each, implementation, rows_on_a_grid, dtype, data)
 
 
-@pytest.mark.parametrize(("each", "implementation"), on_every_implementation())
-@pytest.mark.parametrize("dtype", HALF, ids=_name)
-@pytest.mark.parametrize("law", HALF_LAWS, ids=_name)
-@given(data=st.data())
+@of_every_map(HALF_LAWS, HALF)
 def test_in_half_precision(law, dtype, each, implementation, data):
     check(law, each, implementation, anything, dtype, data)

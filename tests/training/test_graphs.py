@@ -49,8 +49,9 @@ def _check(model: Seq2Seq, to: Callable, clip: float | None, record, tolerance: 
 
 
 def _with_map(name: str, **choices: Any) -> Seq2Seq:
-    learned = {"attention_map": "entmax", "attention_alpha": "learned"}
-    return small_model(**choices, **(learned if name == "learned" else {"attention_map": name}))
+    if name == "learned":
+        return small_model(**choices, attention_map="entmax", attention_alpha="learned")
+    return small_model(**choices, attention_map=name)
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,47 @@ class _Loss(_Options, ABC):
     def _loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor: ...
 
 
+class _Overwriting(_Loss):
+    """A loss whose gradient may replace the scores."""
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        inplace: bool = False,
+    ) -> None:
+        super().__init__(weight, ignore_index, reduction, label_smoothing)
+        self.inplace = inplace
+
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options(), "inplace": self.inplace}
+
+    def extra_repr(self) -> str:
+        return super().extra_repr() + (", inplace=True" if self.inplace else "")
+
+
+class _WithExponent(_Options):
+    """A loss with an α; the subclass makes its exponent."""
+
+    exponent: Exponent
+
+    @property
+    def alpha(self) -> float | Tensor:
+        return self.exponent()
+
+    def extra_repr(self) -> str:
+        return f"{describe(self.exponent)}, {super().extra_repr()}"
+
+
 @final
-class SparsemaxLoss(_Loss):
-    """`fenchel.sparsemax_loss`; the arguments are those of `nn.CrossEntropyLoss`.
+class SparsemaxLoss(_Overwriting):
+    """`fenchel.sparsemax_loss`; the arguments are those of `nn.CrossEntropyLoss`, and `inplace`.
+
+    With `inplace` the gradient replaces a matrix of scores in its memory, so that no other is made.
+    The scores are then the result of an operation that does not need them for its own
+    derivative, such as a linear layer, and there is one backward pass (`fenchel.entmax_loss`).
 
     >>> import torch
     >>> SparsemaxLoss()(torch.tensor([[1.0, 0.5, -1.0]]), torch.tensor([1]))
@@ -73,12 +111,17 @@ class SparsemaxLoss(_Loss):
 
 
 @final
-class EntmaxLoss(_Loss):
+class EntmaxLoss(_WithExponent, _Overwriting):
     """`fenchel.entmax_loss`; α is a number, a tensor, an `nn.Parameter`, or `"learned"`.
+
+    The other arguments are those of `SparsemaxLoss`.
 
     >>> import torch
     >>> EntmaxLoss(alpha=1.5)(torch.tensor([[3.0, 0.5], [0.2, 0.1]]), torch.tensor([0, 1]))
     tensor(0.2211)
+    >>> layer, criterion = torch.nn.Linear(8, 100), EntmaxLoss(alpha=1.5, inplace=True)
+    >>> loss = criterion(layer(torch.randn(5, 8)), torch.arange(5))
+    >>> loss.backward()  # no matrix of the size of the scores but the scores themselves
     """
 
     def __init__(
@@ -88,23 +131,17 @@ class EntmaxLoss(_Loss):
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
+        inplace: bool = False,
     ) -> None:
-        super().__init__(weight, ignore_index, reduction, label_smoothing)
+        super().__init__(weight, ignore_index, reduction, label_smoothing, inplace)
         self.exponent = Exponent(alpha)
-
-    @property
-    def alpha(self) -> float | Tensor:
-        return self.exponent()
 
     def _loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor:
         return entmax_loss(scores, target, self.alpha, **options)
 
-    def extra_repr(self) -> str:
-        return f"{describe(self.exponent)}, {super().extra_repr()}"
-
 
 @final
-class LinearEntmaxLoss(_Options):
+class LinearEntmaxLoss(_WithExponent):
     """`fenchel.linear_entmax_loss`, called with the weight and the bias of the output layer.
 
     `weight` here is one weight a class, as in the other losses.
@@ -130,10 +167,6 @@ class LinearEntmaxLoss(_Options):
         self.exponent = Exponent(alpha)
         self.chunk_rows = chunk_rows
 
-    @property
-    def alpha(self) -> float | Tensor:
-        return self.exponent()
-
     def forward(
         self, hidden: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None
     ) -> Tensor:
@@ -150,7 +183,7 @@ class LinearEntmaxLoss(_Options):
 
     def extra_repr(self) -> str:
         chunks = "" if self.chunk_rows is None else f", chunk_rows={self.chunk_rows}"
-        return f"{describe(self.exponent)}, {super().extra_repr()}{chunks}"
+        return f"{super().extra_repr()}{chunks}"
 
 
 @final

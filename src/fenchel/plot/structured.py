@@ -10,11 +10,12 @@ from torch import Tensor
 
 import fenchel
 from fenchel.plot.binary import curves
-from fenchel.plot.style import INK, colours, key, new_figure, style_axes
+from fenchel.plot.style import GRID, INK, colours, key, new_figure, style_axes
 from fenchel.plot.surfaces import simplex_surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
     from fenchel.regularizers import Regularizer
@@ -91,17 +92,14 @@ def segments(
 ) -> Axes:
     """What each map attends to in a sentence: equal neighbours have no border, zeros no colour."""
     ax = new_figure(10.0, 2.6).subplots() if ax is None else ax
-    from matplotlib import colormaps
-
     if maps is None:
         omegas = {**regularizers(), "oscarmax": fenchel.Oscar(0.11)}
         maps = {name: omega.map for name, omega in omegas.items()}
-    x = torch.tensor(scores, dtype=torch.float64)
+    x, shade = torch.tensor(scores, dtype=torch.float64), _shades()
     for depth, (_, each) in enumerate(maps.items()):
         p = each(x)
         for place, value in enumerate(p.tolist()):
-            shade = colormaps["viridis_r"](0.08 + 0.8 * min(value / 0.5, 1.0))
-            face = shade if value > 0 else "#efefef"
+            face = shade(min(value / 0.5, 1.0) if value > 0 else torch.nan)
             ax.bar(place, 0.84, width=1.0, bottom=-depth - 0.42, color=face)
             if place and value != p[place - 1].item():
                 ax.plot([place - 0.5] * 2, [-depth - 0.42, -depth + 0.42], color="white", lw=2)
@@ -116,7 +114,7 @@ def segments(
 
 
 def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = None) -> Figure:
-    """A noisy image of scores with two bright regions, and what is attended of it; grey is zero."""
+    """A noisy image of scores with two high regions, and what is attended of it, on one scale."""
     figure = new_figure(9.0, 2.6) if figure is None else figure
     place = torch.arange(size, dtype=torch.float64)
     down, across = torch.meshgrid(place, place, indexing="ij")
@@ -124,19 +122,28 @@ def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = N
     box = (down > 8) & (down < 12) & (across > 6)
     noise = torch.randn(size, size, generator=torch.Generator().manual_seed(0)).double()
     scores = 0.2 * disc + 0.18 * box + 0.04 * noise
-    panels = {
-        "scores": scores,
+    attended = {
         "softmax": fenchel.softmax(scores.flatten()).view_as(scores),
         "sparsemax": fenchel.sparsemax(scores.flatten()).view_as(scores),
         f"fusedmax2d, strength {strength:g}": fenchel.fusedmax2d(scores, strength),
     }
-    from matplotlib import colormaps
-
-    shades = colormaps["viridis"].with_extremes(bad="#e6e6e6")
-    for ax, (title, image) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
-        shown = image if title == "scores" else torch.where(image > 0, image, torch.nan)
-        ax.imshow(shown.numpy(), cmap=shades)
+    largest = max(p.max().item() for p in attended.values())
+    first, *others = figure.subplots(1, 1 + len(attended))
+    first.imshow(scores.numpy(), cmap=_shades())
+    for ax, p in zip(others, attended.values(), strict=True):
+        shown = torch.where(p > 0, p, torch.nan)
+        ax.imshow(shown.numpy(), cmap=_shades(), vmin=0, vmax=largest)
+    for ax, title in zip((first, *others), ("scores", *attended), strict=True):
         ax.set_title(title, color=INK, fontsize=11)
         ax.set(xticks=(), yticks=())
         ax.spines[:].set_visible(False)
     return figure
+
+
+def _shades() -> Colormap:
+    """The scale of all weights here: larger is darker, and grey what has none."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    darker = torch.linspace(0.08, 0.88, 256).numpy()
+    return ListedColormap(colormaps["viridis_r"](darker)).with_extremes(bad=GRID)
