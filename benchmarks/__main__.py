@@ -130,6 +130,25 @@ def show(path: Path, base: Sequence[Row] = ()) -> str:
     return f"{text}\nwrote {path.stem}.md and {path.stem}.png in {path.parent}"
 
 
+def picture_of_some(path: Path, options: argparse.Namespace) -> str:
+    """Draw what `--only` and `--dtype` choose of the last commit in a file; return what to say."""
+    from benchmarks.picture import ratio_picture
+
+    rows = read(path)
+    chosen = [
+        row
+        for row in rows
+        if row.commit == rows[-1].commit
+        and (re.search(options.only, row.operation) or re.search(options.only, row.family))
+        and (not options.dtype or row.dtype in options.dtype)
+    ]
+    if not chosen:
+        expected = f"rows in {path.name} of a family or operation that --only matches"
+        raise rule("there must be results to draw", expected=expected, got="none")
+    ratio_picture(chosen).savefig(options.picture)
+    return f"drew {options.picture}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Time the operations.")
     parser.add_argument("--quick", action="store_true", help="smaller problems, fewer rounds")
@@ -142,6 +161,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--base", metavar="COMMIT", help="compare with that commit's rows")
     parser.add_argument("--commit", help="what is measured, where git does not say")
     parser.add_argument("--draw", action="store_true", help="measure nothing; tables from the file")
+    parser.add_argument(
+        "--picture", type=Path, help="with --draw: only this picture, of what the others choose"
+    )
     parser.add_argument("--elements", type=int, help="scores of a problem on the CPU")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     return parser
@@ -153,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = options.out / f"{name}.csv"
     base = rows_of(options.base, path) if options.base else []
     if options.draw:
-        print(show(path, base))
+        print(picture_of_some(path, options) if options.picture else show(path, base))
         return
     environment = describe(options.device, options.commit)
     problems = problems_of(options)

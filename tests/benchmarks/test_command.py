@@ -51,6 +51,11 @@ def test_command_writes_rows_with_all_fields_and_compares_with_a_commit(tmp_path
     (tmp_path / "cpu-quick.md").unlink()
     command.main(["--quick", "--draw", "--out", str(tmp_path)])
     assert (tmp_path / "cpu-quick.md").read_text().startswith("# Benchmarks")
+    draw = ["--quick", "--draw", "--out", str(tmp_path), "--picture", str(tmp_path / "some.png")]
+    command.main([*draw, "--only", "^maps$"])
+    assert (tmp_path / "some.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(fenchel.FenchelError, match="there must be results to draw"):
+        command.main([*draw, "--only", "nothing of the kind"])
     with pytest.raises(fenchel.FenchelError, match=r"--base must name a commit in cpu-quick\.csv"):
         command.main([*arguments, str(tmp_path), "--base", "no such commit"])
     assert "wrote cpu-quick.md and cpu-quick.png" in capsys.readouterr().out.replace("\n", " ")

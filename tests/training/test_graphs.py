@@ -15,7 +15,7 @@ from fenchel.models import Seq2Seq
 from fenchel.models.seq2seq import model as model_file
 from fenchel.models.seq2seq.config import MAPS
 from fenchel.training import TrainingConfig
-from fenchel.training.graphs import GraphedSteps
+from fenchel.training.graphs import GraphedSteps, records_steps
 from tests.implementations import needs_gpu
 from tests.models.batches import random_batch, small_model
 from tests.training.small import fit_small
@@ -72,6 +72,27 @@ def test_recorded_steps_have_the_gradients_of_plain_ones(name: str, clip: float 
 def test_graphs_without_a_gpu_are_refused(tmp_path: Path):
     with pytest.raises(FenchelError, match="need a GPU of their own"):
         fit_small(tmp_path / "run", cuda_graphs=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "gpus", "recorded"),
+    [
+        ({}, 1, True),
+        ({}, 0, False),
+        ({}, 2, False),
+        ({"devices": 1}, 2, True),
+        ({"nodes": 2}, 1, False),
+        ({"accelerator": "cpu"}, 1, False),
+        ({"precision": "bf16-mixed"}, 1, False),
+        ({"cuda_graphs": False}, 1, False),
+    ],
+)
+def test_steps_are_recorded_wherever_they_can_be(
+    settings: dict[str, Any], gpus: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    assert records_steps(TrainingConfig(**settings)) is recorded
 
 
 def test_graphs_are_of_plain_steps():

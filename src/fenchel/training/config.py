@@ -37,7 +37,7 @@ class TrainingConfig:
         accelerator, devices, nodes, strategy: as Lightning has them; `strategy` is "auto" or of the
             "ddp" kind. Every process has batches of its own.
         cuda_graphs: record the steps of every shape of batch once and replay them: several times
-            faster on a GPU, for one process in full precision.
+            faster on a GPU, for one process in full precision. None does so wherever it can.
         compile: run the decoder through `torch.compile`, once for every length of the targets.
 
     >>> TrainingConfig(epochs=3).learning_rate
@@ -64,7 +64,7 @@ class TrainingConfig:
     devices: int | str = "auto"
     nodes: int = 1
     strategy: str = "auto"
-    cuda_graphs: bool = False
+    cuda_graphs: bool | None = None
     compile: bool = False
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class TrainingConfig:
         _check_known("schedule", self.schedule, SCHEDULES)
         _check_known("monitor", self.monitor, MONITORS)
         _check_known("precision", self.precision, PRECISIONS)
-        if self.cuda_graphs and (self.precision != "32-true" or self.compile or self.batch_tokens):
+        if self.cuda_graphs and not self.steps_are_plain:
             expected = "full precision, no compile, no batch_tokens"
             raise rule(
                 "cuda_graphs repeat plain steps of one size", expected=expected, got="others"
@@ -90,6 +90,11 @@ class TrainingConfig:
         if self.strategy != "auto" and not self.strategy.startswith("ddp"):
             expected, got = '"auto" or one of the "ddp" kind', repr(self.strategy)
             raise rule("every process holds the whole model", expected=expected, got=got)
+
+    @property
+    def steps_are_plain(self) -> bool:
+        """Whether a step can be recorded: full precision, not compiled, batches of one size."""
+        return self.precision == "32-true" and not self.compile and self.batch_tokens is None
 
 
 def _check_count(name: str, value: object, *, least: int) -> None:

@@ -89,11 +89,22 @@ class GraphedSteps:
         return _Shape(source, target, self._record(lambda: self.compute(static)))
 
 
+def records_steps(config: TrainingConfig) -> bool:
+    """Whether steps are recorded: as the configuration says, or wherever that can be done."""
+    if config.cuda_graphs is not None:
+        return config.cuda_graphs
+    if not torch.cuda.is_available() or config.accelerator not in ("auto", "gpu", "cuda"):
+        return False
+    all_devices = config.devices in ("auto", "-1", -1)
+    devices = torch.cuda.device_count() if all_devices else config.devices
+    return config.steps_are_plain and config.nodes == 1 and devices in (1, "1")
+
+
 def graphed_steps(
     model: Seq2Seq, config: TrainingConfig, device: torch.device, processes: int = 1
 ) -> GraphedSteps | None:
     """Steps as the configuration wants them recorded; None if it does not."""
-    if not config.cuda_graphs:
+    if not records_steps(config):
         return None
     if device.type != "cuda" or processes > 1:
         expected, got = "one process on a GPU", f"{processes} on {device}"

@@ -10,7 +10,7 @@ from torch import Tensor
 from fenchel.extras import require
 from fenchel.models.seq2seq import Seq2Seq, Statistics
 from fenchel.training.config import TrainingConfig
-from fenchel.training.graphs import GraphedSteps, graphed_steps
+from fenchel.training.graphs import GraphedSteps, graphed_steps, records_steps
 from fenchel.training.optimizer import adam
 from fenchel.training.progress import learning_rate
 from fenchel.training.segments import Segments, Step
@@ -41,7 +41,7 @@ class TrainingModule(lightning.LightningModule):
         self.totals: Tensor | None = None if checkpoint is None else checkpoint["totals"]
         self.latest: Statistics | None = None
         self._graphs: GraphedSteps | None = None
-        self.automatic_optimization = not config.cuda_graphs
+        self.automatic_optimization = not records_steps(config)
 
     def setup(self, stage: str) -> None:
         rank, world = self.trainer.global_rank, self.trainer.world_size

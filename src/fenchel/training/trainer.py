@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from fenchel.extras import require
+from fenchel.training.graphs import records_steps
 from fenchel.training.optimizer import quick_products
 from fenchel.training.run import Run
 
@@ -29,7 +30,7 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
         num_nodes=config.nodes,
         strategy=config.strategy,
         precision=config.precision,
-        gradient_clip_val=None if config.cuda_graphs else config.clip,
+        gradient_clip_val=None if records_steps(config) else config.clip,
         max_epochs=-1,
         callbacks=callbacks,
         logger=logger,

@@ -33,7 +33,7 @@ def timed_figures(
 
     All are medians over rounds in which every model takes its turn, now first and now last, on the
     same batches: a few that stand for all lengths. The first rounds are not counted. In them
-    kernels are compiled and steps are recorded, where the recipe asks for `cuda_graphs`.
+    kernels are compiled, and steps recorded where training records them.
     """
     recipes = {each.name: configured(table, each, occasion) for each in experiments}
     first = next(iter(recipes.values()))
