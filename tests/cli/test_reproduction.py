@@ -84,6 +84,8 @@ def test_an_ensemble_of_one_run_with_itself_is_that_run(fenchel, multi30k, tmp_p
     said = []
     figures = Ensemble("twice", (folder, folder), recipe, source, "test")(Voice(said.append, None))
     kept = load_json(folder / "metrics.json")["test_search"]
+    split, examples = Trained.load(folder).examples()
+    assert (split, examples) == ("test", source.splits().test), "the run knows its public set"
     assert figures["chrf"] > 0
     assert {name: kept[name] for name in figures} == figures
     assert said == ["twice: ensemble of 2 runs"]
@@ -99,15 +101,14 @@ def test_tables_side_by_side_share_their_runs(fenchel, multi30k, tmp_path):
 
 
 def test_without_time_a_run_is_measured_as_it_is_and_goes_on(fenchel, multi30k, tmp_path):
-    options = ["--only", "^softmax", "--set", "epochs=50", "--set", "max_seconds=0.001"]
+    options = ["--only", "^softmax", "--set", "epochs=3", "--set", "max_seconds=0.001"]
     for epoch in ("1", "2"):
         outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
         assert outcome.code == 0, outcome.err
-        assert f"softmax: time ran out after {epoch} of 50 epochs" in outcome.err
+        assert f"softmax: time ran out after {epoch} of 3 epochs" in outcome.err
         (row,) = rows_of(tmp_path, "2019-peters/table2")
         assert row["finished"] is False
     options[-1] = "max_seconds=none"
-    options[3] = "epochs=3"
     assert reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options).code == 0
     (row,) = rows_of(tmp_path, "2019-peters/table2")
     assert "finished" not in row

@@ -39,6 +39,8 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "groups":
         for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
             monkeypatch.setattr(configuration, name, 4)
+        monkeypatch.setattr(configuration, "SOFTMAX_BLOCK", 4)
+        monkeypatch.setattr(configuration, "MOST_PARTS", 2)
         monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
         monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
@@ -94,7 +96,7 @@ def test_a_step_that_passes_the_root_is_taken_back(kernel: str) -> None:
         assert _error(entmax.entmax(scores[row], alpha), exact[row]) <= ACCURACY
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 1.0])
 def test_a_dense_row_sums_to_one(alpha: float) -> None:
     columns = 100_000 if DEVICE == "cuda" else 300  # the interpreter adds one by one
     scores = torch.zeros(1, columns, device=DEVICE)
@@ -110,7 +112,7 @@ def test_every_tile_shape(columns: int) -> None:
     assert _error(entmax.entmax(scores, 1.5), reference.entmax(scores, 1.5)) <= ACCURACY
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 0.6, 1.8, 3.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 1.0, 0.6, 1.8, 3.0])
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(kernel: str, alpha: float) -> None:
     scores = _tensor(5, 19)
     scores[0, 3], scores[1], scores[2, 0], scores[3, 1:] = NAN, -INF, INF, -INF
@@ -190,10 +192,10 @@ CLASSES, SMOOTHED, PROBABILITIES = "classes", "smoothed classes", "probabilities
 SLOPES = [
     *((alpha, targets) for alpha in (2.0, 1.5, 1.3, 1.0, 2.5, "rows")
       for targets in (CLASSES, PROBABILITIES)),
-    (1.5, SMOOTHED), ("rows", SMOOTHED),
+    (1.5, SMOOTHED), (1.0, SMOOTHED), ("rows", SMOOTHED),
 ]  # fmt: skip
 IN_PLACE = [
-    (2.0, CLASSES), (1.5, CLASSES), (1.3, CLASSES), ("rows", CLASSES),
+    (2.0, CLASSES), (1.5, CLASSES), (1.3, CLASSES), (1.0, CLASSES), ("rows", CLASSES),
     (1.5, SMOOTHED), (1.5, PROBABILITIES),
 ]  # fmt: skip
 
@@ -343,9 +345,10 @@ def test_the_gradient_of_a_weight_by_entries_that_are_not_zero(
     assert _error(out, scores.double().t() @ hidden.double()) <= 2e-6
 
 
-def test_an_index_that_is_no_class_gives_nan() -> None:
+@pytest.mark.parametrize("alpha", [1.5, 1.0])
+def test_an_index_that_is_no_class_gives_nan(kernel: str, alpha: float) -> None:
     target = torch.tensor([0, 7], device=DEVICE)
-    loss, _ = entmax_loss.entmax_loss(_tensor(2, 7), target, 1.5, IGNORED, 0.0)
+    loss, _ = entmax_loss.entmax_loss(_tensor(2, 7), target, alpha, IGNORED, 0.0)
     assert loss.isnan().tolist() == [False, True]
 
 

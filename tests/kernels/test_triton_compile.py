@@ -21,15 +21,15 @@ import torch
 CAPABILITIES = (80, 90, 100)
 THOROUGH = 90
 EACH_ROW = torch.tensor([[1.2], [2.5]], dtype=torch.float64)
-USUAL = 1.5  # for this and for one alpha a row every kind of target is compiled
-ALPHAS = (2.0, USUAL, 1.3, 1.8, 3.0, EACH_ROW)
+USUAL = 1.5  # for this, 1 and one alpha a row every kind of target is compiled
+ALPHAS = (2.0, USUAL, 1.0, 1.3, 1.8, 3.0, EACH_ROW)
 SHORT, LONG = 96, 40000
 PROBLEMS = (  # columns, dtype, whether there is a mask, alphas
     (SHORT, torch.bfloat16, False, (1.3,)),
     (SHORT, torch.float32, False, ALPHAS),
     (LONG, torch.float32, False, ALPHAS),
     (SHORT, torch.float32, True, (USUAL, EACH_ROW)),
-    (LONG, torch.float32, True, (EACH_ROW,)),
+    (LONG, torch.float32, True, (1.0, EACH_ROW)),
 )
 STRUCTURED_PROBLEMS = (  # columns, dtype, whether there is a mask, strength
     (SHORT, torch.float32, False, 0.1),
@@ -39,6 +39,7 @@ KERNELS = {
     "entmax_tile", "entmax_listed", "backward_tile", "backward_blocks", "group_maxima", "solve_groups",
     "write_groups", "loss_tile", "loss_groups", "terms_rows", "slope_tile", "alpha_rows",
     "smooth_rows", "slope_groups", "slope_of_groups",
+    "softmax_parts", "write_softmax", "softmax_loss_rows",
     "list_rows", "place_rows", "move_rows", "add_full_rows", "sum_classes",
     "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
     "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
@@ -77,7 +78,7 @@ def _calls(columns: int, dtype: torch.dtype, masked: bool, alpha: Any) -> None:
     index = torch.zeros(2, dtype=torch.int64)
     loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100, 0.0)
     entmax_loss.entmax_loss_backward(loss, scores, index, alpha, normalizer, -100, 0.0)
-    if not isinstance(alpha, torch.Tensor) and alpha != USUAL:
+    if not isinstance(alpha, torch.Tensor) and alpha not in (1.0, USUAL):
         return
     entmax_loss.entmax_loss_in_place(loss, scores, index, alpha, -100, 0.0, False)
     if columns == SHORT:

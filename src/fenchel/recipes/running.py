@@ -9,6 +9,7 @@ from typing import Any
 
 from fenchel.data import Codec, Example
 from fenchel.errors import rule
+from fenchel.recipes.public import PublicSet
 from fenchel.recipes.reading import Paths, Splits, absolute, read, shipped
 from fenchel.recipes.recipe import Recipe
 from fenchel.training import Run, RunResult, fit
@@ -23,13 +24,14 @@ def learn(
     folder: str | Path,
     *,
     files: Files | None = None,
+    public: PublicSet | None = None,
     report: Callable[[Record], None] | None = None,
     progress_bar: bool = True,
 ) -> RunResult:
     """Train the recipe's model into a folder, or go on with it.
 
-    `files` says which files the data came from, so that the run can find them again; none are
-    those of the package.
+    `files` or `public` say where the data came from, so that the run can find them again; without
+    either they are those of the package.
     """
     codec = codec_of(recipe, data.train)
     kept = {name: absolute(paths) for name, paths in (files or {}).items()}
@@ -40,7 +42,11 @@ def learn(
         codec,
         data.train,
         data.dev,
-        recipe={"recipe": recipe.state(), "files": kept},
+        recipe={
+            "recipe": recipe.state(),
+            "files": kept,
+            "public": None if public is None else public.state(),
+        },
         report=report,
         progress_bar=progress_bar,
     )
@@ -64,6 +70,7 @@ class Trained:
     run: Run
     recipe: Recipe
     files: Files
+    public: PublicSet | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> Trained:
@@ -73,13 +80,18 @@ class Trained:
         if "recipe" not in kept:
             got = f"a run in {folder} that knows none"
             raise rule("a run knows its recipe", expected="one made by fenchel train", got=got)
-        recipe = Recipe.from_state(kept["recipe"])
-        return cls(run, replace(recipe, model=run.model_config), kept.get("files", {}))
+        recipe = replace(Recipe.from_state(kept["recipe"]), model=run.model_config)
+        public = kept.get("public")
+        return cls(
+            run, recipe, kept.get("files", {}), None if public is None else PublicSet(**public)
+        )
 
     def examples(self, paths: Paths = ()) -> tuple[str, list[Example]]:
         """What to measure with, and its name: these files, else the run's test set, else its dev set."""
         if paths:
             return "data", read(self.recipe.data, paths, need_targets=True)
+        if self.public is not None:
+            return "test", self.public.splits()["test"]
         for split in ("test", "dev"):
             if self.files.get(split):
                 return split, read(self.recipe.data, self.files[split], need_targets=True)

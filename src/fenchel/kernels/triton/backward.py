@@ -15,7 +15,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import LN_2, log2, phi2, power
-from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, SPARSEMAX, STEEP
+from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, SOFTMAX, SPARSEMAX, STEEP
 from fenchel.kernels.triton.reductions import any_row, row_sum, row_sums
 from fenchel.kernels.triton.tiles import (
     row_epsilon,
@@ -33,6 +33,8 @@ def weight(p, e, KIND: tl.constexpr):
         s = p * 0.0 + 1.0
     elif KIND == ENTMAX15:
         s = tl.sqrt(p)
+    elif KIND == SOFTMAX:
+        s = p
     else:
         s = power(p, 1.0 - e) + p * 0.0
     return tl.where(p == 0.0, 0.0, s)

@@ -12,6 +12,7 @@ from fenchel.kernels.triton.entries import (
     GENERAL,
     POWER,
     SHARP,
+    SOFTMAX,
     SPARSEMAX,
     STEEP,
 )
@@ -19,11 +20,13 @@ from fenchel.kernels.triton.small_support import LISTED
 
 WARP = 32
 VECTOR_BYTES = 16
-LONGEST_TILE = 32768  # columns a program holds in registers, for alpha = 3/2 and 2
+LONGEST_TILE = 32768  # columns a program holds in registers, for alpha = 1, 3/2 and 2
 LONGEST_POWER_TILE = 8192  # the same where powers are needed
 LONGEST_LOSS_TILE = 8192
 LONGEST_BACKWARD = 8192
 BACKWARD_BLOCK = 8192
+SOFTMAX_BLOCK = 8192  # columns of a longer row that a program adds up for alpha = 1
+MOST_PARTS = 1024  # sums that a program adds at once
 MOST_GROUPS = 32768
 # Fewer registers a thread than it could use let more programs hide each other's waiting.
 SHORT_REGISTERS = {
@@ -57,6 +60,15 @@ class Tile(NamedTuple):
         return rows.columns == self.slabs * self.width and rows.count % self.rows == 0
 
 
+class Parts(NamedTuple):
+    """`count` parts of `block` columns of a row, of which `width` are added at once."""
+
+    block: int
+    count: int
+    width: int
+    warps: int
+
+
 class Groups(NamedTuple):
     """`groups` groups of `size` columns; `width` of them in registers, `block` a program elsewhere."""
 
@@ -78,13 +90,13 @@ def power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def is_polynomial(kind: int) -> bool:
-    return kind in (SPARSEMAX.value, ENTMAX15.value)
+def needs_no_powers(kind: int) -> bool:
+    return kind in (SPARSEMAX.value, ENTMAX15.value, SOFTMAX.value)
 
 
 def fits_tile(kind: int, columns: int) -> bool:
     """Whether `entmax` holds such rows in registers."""
-    return columns <= (LONGEST_TILE if is_polynomial(kind) else LONGEST_POWER_TILE)
+    return columns <= (LONGEST_TILE if needs_no_powers(kind) else LONGEST_POWER_TILE)
 
 
 def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
@@ -101,7 +113,7 @@ def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
     if columns < 8192:
         tile = _tile(columns, rows.count, itemsize, entries=32)
         return tile._replace(registers=STEEP_REGISTERS) if kind == STEEP.value else tile
-    entries = 128 if columns > 16384 and is_polynomial(kind) else 64
+    entries = 128 if columns > 16384 and needs_no_powers(kind) else 64
     return _tile(columns, rows.count, itemsize, entries)
 
 
@@ -113,7 +125,7 @@ def worth_listing(kind: int, tile: Tile) -> bool:
 
 def backward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
     columns = power_of_two(rows.columns)
-    entries = 32 if is_polynomial(kind) and columns > 2048 else 16
+    entries = 32 if needs_no_powers(kind) and columns > 2048 else 16
     return _tile(columns, rows.count, itemsize, entries)
 
 
@@ -137,6 +149,12 @@ def groups_shape(columns: int) -> Groups:
     groups = ceiling(columns, size)
     width = power_of_two(groups)
     return Groups(size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 512)))
+
+
+def parts_shape(columns: int) -> Parts:
+    """Parts of a row that programs of their own add up for alpha = 1."""
+    count = ceiling(columns, SOFTMAX_BLOCK)
+    return Parts(SOFTMAX_BLOCK, count, min(power_of_two(count), MOST_PARTS), 8)
 
 
 def solve_limits(shape: Groups, kind: int) -> tuple[int, int | None]:

@@ -15,7 +15,9 @@ import triton.language as tl
 
 INTERPRETED: tl.constexpr = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
+LOG2_E_REST: tl.constexpr = tl.constexpr(1.925962987e-8)  # what a float32 leaves of log2 e
 LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
+VANISHES: tl.constexpr = tl.constexpr(-150.0)  # e^x is no float32 there; x log2(e) is finite
 SQRT_HALF_BITS: tl.constexpr = tl.constexpr(0x3F3504F3)
 EXPONENT_BITS: tl.constexpr = tl.constexpr(-(1 << 23))  # the sign and the exponent of a float32
 LEADING_BITS: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of the fraction
@@ -108,6 +110,19 @@ def _scaled_exp2(r, rounded):
     # The low bits of `rounded` hold the whole number; the shift moves it into the exponent.
     scale = rounded.to(tl.int32, bitcast=True) << 23
     return (series.to(tl.int32, bitcast=True) + scale).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def exp(x):
+    """e^x for x <= 0, as exact for a large -x as for a small one; 0 for -inf and NaN.
+
+    The hardware's 2^y, with what was rounded off y = x log2(e) to first order.
+    """
+    x = tl.maximum(x, VANISHES)
+    y = x * LOG2_E
+    rest = tl.fma(x, LOG2_E, -y) + x * LOG2_E_REST
+    whole = tl.exp2(y)
+    return whole + whole * (rest * LN_2)
 
 
 @triton.jit

@@ -22,18 +22,22 @@ from fenchel.kernels.triton.backward import backward_blocks, backward_tile
 from fenchel.kernels.triton.configuration import (
     BACKWARD_BLOCK,
     LONGEST_BACKWARD,
+    Parts,
     backward_tile_shape,
     ceiling,
     fits_tile,
     forward_tile_shape,
     groups_shape,
+    parts_shape,
     solve_limits,
     worth_listing,
 )
+from fenchel.kernels.triton.entries import SOFTMAX
 from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
 from fenchel.kernels.triton.small_support import entmax_listed
+from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
 
 
 def entmax(
@@ -55,6 +59,8 @@ def entmax_into(
     rows, tensors, steps = address(dim, scores, out, mask, alphas)
     if fits_tile(kind, rows.columns):
         _entmax_tiles(tensors, kind, eps, rows, steps)
+    elif kind == SOFTMAX.value:
+        _softmax_parts(tensors, rows, steps)
     else:
         _entmax_groups(tensors, kind, eps, rows, steps)
     written: Any = tensors[1]
@@ -91,6 +97,31 @@ def _entmax_groups(
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
     )  # fmt: skip
+
+
+def _softmax_parts(tensors: list[Any], rows: Rows, steps: list[Strides]) -> None:
+    scores, out, mask, _alphas = tensors
+    shape, parts = add_long_rows(scores, mask, None, rows, steps[0], steps[2], steps[2])
+    write_softmax[(rows.count, shape.count)](
+        scores, out, mask, parts, rows.columns, rows.middle, rows.inner, *steps[:3],
+        LEVELS=rows.levels, K=shape.block, WIDTH=shape.width, num_warps=shape.warps,
+    )  # fmt: skip
+
+
+def add_long_rows(
+    scores: Tensor, mask: Tensor | None, target: Tensor | None, rows: Rows,
+    steps: Strides, mask_steps: Strides, target_steps: Strides,
+) -> tuple[Parts, Tensor]:  # fmt: skip
+    """For α = 1, of every part of a row its largest score and the sum of what is not the target's."""
+    shape = parts_shape(rows.columns)
+    wide = (rows.count, 2, shape.count)
+    parts = torch.empty(wide, dtype=torch.float32, device=scores.device)
+    softmax_parts[(rows.count, shape.count)](
+        scores, mask, target, parts, rows.columns, rows.middle, rows.inner,
+        steps, mask_steps, target_steps,
+        LEVELS=rows.levels, K=shape.block, num_warps=shape.warps,
+    )  # fmt: skip
+    return shape, parts
 
 
 def solve_long_rows(

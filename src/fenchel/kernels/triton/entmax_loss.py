@@ -23,8 +23,8 @@ from fenchel.kernels.triton.configuration import (
     slope_shape,
     stream_shape,
 )
-from fenchel.kernels.triton.entmax import entmax_into, solve_long_rows
-from fenchel.kernels.triton.entries import EACH_ROW, STEEP
+from fenchel.kernels.triton.entmax import add_long_rows, entmax_into, solve_long_rows
+from fenchel.kernels.triton.entries import EACH_ROW, SOFTMAX, STEEP
 from fenchel.kernels.triton.exponent import kind_of
 from fenchel.kernels.triton.loss import loss_groups, loss_tile
 from fenchel.kernels.triton.loss_derivatives import (
@@ -35,6 +35,7 @@ from fenchel.kernels.triton.loss_derivatives import (
     terms_rows,
 )
 from fenchel.kernels.triton.loss_in_place import slope_groups
+from fenchel.kernels.triton.softmax_loss import softmax_loss_rows
 
 
 def kept_maxima(columns: int, target: Tensor, alpha: float | Tensor) -> int:
@@ -80,6 +81,8 @@ def entmax_loss_in_place(
     options = ignore_index, smoothing
     loss = scores.new_empty(scores.shape[:-1], dtype=torch.float32)
     fused = not (by_alpha or smoothing or target.dtype.is_floating_point)
+    if scores.shape[-1] > LONGEST_LOSS_TILE and kind_of(alpha)[0] == SOFTMAX.value:
+        fused = False  # the gradient of such rows needs the normaliser alone
     normalizer = _forward(
         loss, grad if fused else None, scores, target, alpha, *options, listed=listed
     )
@@ -105,7 +108,9 @@ def _forward(
         -1, scores, target.unsqueeze(-1) if classes else target, alphas,
         None if grad is None else grad.unsqueeze(-1),
     )  # fmt: skip
-    if rows.columns > LONGEST_LOSS_TILE:
+    if rows.columns > LONGEST_LOSS_TILE and kind == SOFTMAX.value:
+        _long_softmax(tensors, loss, normalizer, ignore_index, classes, rows, steps)
+    elif rows.columns > LONGEST_LOSS_TILE:
         _long(
             tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps, maxima, listed
         )  # fmt: skip
@@ -149,6 +154,20 @@ def _long(
             LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block,
             num_warps=shape.warps,
         )  # fmt: skip
+
+
+def _long_softmax(
+    tensors: list[Any], loss: Tensor, normalizer: Tensor, ignore_index: int, classes: bool,
+    rows: Rows, steps: list[Strides],
+) -> None:  # fmt: skip
+    scores, target, _alphas, _grad = tensors
+    own = target if classes else None
+    shape, parts = add_long_rows(scores, None, own, rows, steps[0], steps[2], steps[1])
+    softmax_loss_rows[(rows.count,)](
+        scores, target, parts, loss, normalizer, ignore_index,
+        rows.count, rows.columns, shape.count, rows.middle, rows.inner, *steps[:2],
+        LEVELS=rows.levels, CLASSES=classes, WIDTH=shape.width, num_warps=1,
+    )  # fmt: skip
 
 
 def _smooth(

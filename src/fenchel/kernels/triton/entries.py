@@ -4,6 +4,7 @@ A row is solved at points that float32 holds, and what is left of the normaliser
 = 2 and 3/2, and for alpha > 2, the point is the edge of the support A - 1/e: x - point is exact near
 it, and t with it. For any other alpha the point is A itself, since e (x - A) is what log(1 + .) wants
 near t = 1, and `low` is applied to first order; t comes from the edge, held as a sum of two numbers.
+For alpha = 1 the point is A too, and p = s = exp(x - A), t = 1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.elementary import (
+    exp,
     exp2,
     fast_log2,
     log2,
@@ -27,13 +29,14 @@ SPARSEMAX: tl.constexpr = tl.constexpr(0)
 ENTMAX15: tl.constexpr = tl.constexpr(1)
 STEEP: tl.constexpr = tl.constexpr(2)  # above 2
 EACH_ROW: tl.constexpr = tl.constexpr(3)
+SOFTMAX: tl.constexpr = tl.constexpr(4)  # alpha = 1: nothing is solved
 # From here on: any alpha up to 2, by powers. Hardware logarithms serve where alpha is not near 1: on
 # the way to the root (POWER), or throughout if p is rounded to half precision (COARSE), or if alpha is
 # not much below 3/2 (SHARP), where the power that they are multiplied by is small.
-GENERAL: tl.constexpr = tl.constexpr(4)
-POWER: tl.constexpr = tl.constexpr(5)
-COARSE: tl.constexpr = tl.constexpr(6)
-SHARP: tl.constexpr = tl.constexpr(7)
+GENERAL: tl.constexpr = tl.constexpr(5)
+POWER: tl.constexpr = tl.constexpr(6)
+COARSE: tl.constexpr = tl.constexpr(7)
+SHARP: tl.constexpr = tl.constexpr(8)
 
 SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
 HUGE: tl.constexpr = tl.constexpr(2.0**126)  # makes one of whatever is not zero, saturated
@@ -161,5 +164,8 @@ def entry(z, point, low, e, KIND: tl.constexpr):
         return t * t, t, t
     elif KIND == STEEP:
         return steep_entry(z, point, low, e)
+    elif KIND == SOFTMAX:
+        p = exp((z - point) - low)
+        return p, p, p * 0.0 + 1.0
     else:
         return general_entry(z, point, low, e, KIND)

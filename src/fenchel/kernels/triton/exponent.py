@@ -11,6 +11,7 @@ from fenchel.kernels.triton.entries import (
     GENERAL,
     POWER,
     SHARP,
+    SOFTMAX,
     SPARSEMAX,
     STEEP,
     TINY,
@@ -28,6 +29,8 @@ def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:
         kind = SPARSEMAX
     elif alpha == 1.5:
         kind = ENTMAX15
+    elif alpha == 1:
+        kind = SOFTMAX
     else:
         kind = STEEP if alpha > 2 else GENERAL
     eps = alpha - 1

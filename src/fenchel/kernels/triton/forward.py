@@ -1,7 +1,7 @@
 """entmax of rows that fit on chip: each is read once and written once.
 
 p = [1 + e (x - A)]_+^(1/e) with A such that the row sums to one. A program holds R rows in registers,
-as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2, `steep` the support for alpha > 2.
+as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2, `steep` the support for alpha > 2; `softmax` is alpha = 1.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from fenchel.kernels.triton.entries import (
     EACH_ROW,
     FARTHEST,
     GENERAL,
+    SOFTMAX,
     STEEP,
     two_sum,
 )
@@ -29,6 +30,7 @@ from fenchel.kernels.triton.normalizer import (
     solve,
 )
 from fenchel.kernels.triton.reductions import any_row, row_max, slab_max
+from fenchel.kernels.triton.softmax import softmax_tile
 from fenchel.kernels.triton.steep import find_support, steep_tile_visit, support_entry
 from fenchel.kernels.triton.tiles import (
     finite_peak,
@@ -60,7 +62,9 @@ def entmax_tile(
     slab = slab_max(x)
     peak = finite_peak(row_max(slab))
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
-    if KIND == STEEP:
+    if KIND == SOFTMAX:
+        p = softmax_tile(x, peak)
+    elif KIND == STEEP:
         guess = guess_edge((x,), peak, e, R, STEEP)
         bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R)
         p = support_entry(x, bottom, least, e)

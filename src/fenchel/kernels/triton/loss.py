@@ -5,7 +5,8 @@ With t = p^e, u = x - A and alpha = 1 + e, the loss is a sum of terms none of wh
     alpha L = sum_i q_i (l(q_i) - u_i) + t_i (p_i - q_i),   l(q) = (q^e - 1)/e,
 
 and q ((l + 1/e)/alpha - 1/e - u) instead where p = 0. For one class k this is
-alpha L = sum_{i != k} t_i p_i - u_k - t_k (1 - p_k), or L = (sum t p - 1)/alpha - u_k off the support.
+alpha L = sum_{i != k} t_i p_i - u_k - t_k (1 - p_k), or L = (sum t p - 1)/alpha - u_k off the support;
+for alpha = 1 it is -u_k.
 Its gradient p - q needs the normaliser A alone; a float64 holds enough of it. A kernel told to work
 IN_PLACE writes g (p - q) over the scores of a row as soon as it has the loss.
 """
@@ -23,6 +24,7 @@ from fenchel.kernels.triton.entries import (
     EACH_ROW,
     FARTHEST,
     GENERAL,
+    SOFTMAX,
     STEEP,
     entry,
     general_entry,
@@ -33,6 +35,7 @@ from fenchel.kernels.triton.entries import (
 from fenchel.kernels.triton.groups import STATE, listed_shape, listed_tile, listed_zeros
 from fenchel.kernels.triton.normalizer import below_peak, solve
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_max, row_sum, slab_max
+from fenchel.kernels.triton.softmax import softmax_and_log_sum
 from fenchel.kernels.triton.steep import solve_steep, steep_tile_visit
 from fenchel.kernels.triton.tiles import (
     finite_peak,
@@ -67,6 +70,9 @@ def entry_at(x, normalizer, e, KIND: tl.constexpr):
         z, rest = two_sum(tl.maximum(x, FARTHEST), -point)
         z, rest = two_sum(z, rest - low)
         return general_entry(z, e * 0.0, -rest, e)
+    elif KIND == SOFTMAX:
+        point, low = split(normalizer)
+        return entry(x, point, low, e, KIND)
     else:
         point, low = split(normalizer - 1.0 / e.to(tl.float64))
         return entry(x, point, low, e, KIND)
@@ -94,12 +100,15 @@ def score_less(x, normalizer):
 
 
 @triton.jit
-def class_loss(others, x, p, t, normalizer, peak, e):
+def class_loss(others, x, p, t, normalizer, peak, e, KIND: tl.constexpr):
     """The loss for one class with score x; `others` is the sum of t p over the other classes."""
     u = score_less(x, normalizer)
-    inside = (others - u - t * (1.0 - p)) / (1.0 + e)
-    outside = (others - 1.0) / (1.0 + e) - u
-    loss = tl.where(t > 0.0, inside, outside)
+    if KIND == SOFTMAX:
+        loss = -u
+    else:
+        inside = (others - u - t * (1.0 - p)) / (1.0 + e)
+        outside = (others - 1.0) / (1.0 + e) - u
+        loss = tl.where(t > 0.0, inside, outside)
     loss = tl.where(loss < 0.0, 0.0, loss)  # unlike maximum, this keeps NaN
     loss = tl.where(x == float("-inf"), float("inf"), loss)
     return loss + (peak - peak)
@@ -123,7 +132,7 @@ def class_slope(p, column, target, g, peak, lives):
 
 
 @triton.jit
-def _finish(
+def finish_rows(
     scores, loss, normalizers, row, target, others, peak, dead, a, e, counts, present, columns, step,
     KIND: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
@@ -131,7 +140,7 @@ def _finish(
     known = (target >= 0) & (target < columns)
     x = tl.load(scores + target * step, mask=known & present, other=float("nan")).to(tl.float32)
     p, _, t = entry_of_rows(x, a, e, KIND, R)
-    value = class_loss(others, x, p, t, a, peak, e)
+    value = class_loss(others, x, p, t, a, peak, e, KIND)
     tl.store(loss + row, tl.where(counts, value, 0.0), mask=present)
     a = tl.where(dead, float("-inf"), a + (peak - peak).to(tl.float64))
     tl.store(normalizers + row, a, mask=present)
@@ -164,7 +173,9 @@ def loss_tile(
     others = peak * 0.0
     a = others.to(tl.float64)
     p = tl.zeros_like(x)
-    if KIND != STEEP:
+    if KIND == SOFTMAX:
+        p, a = softmax_and_log_sum(x, column, wanted, peak)
+    elif KIND != STEEP:
         NARROW: tl.constexpr = GENERAL if KIND == EACH_ROW else KIND
         capped = tl.minimum(e, 1.0)
         point, low = solve(
@@ -186,8 +197,8 @@ def loss_tile(
                     p = tl.where(e > 1.0, q, p)
     if CLASSES:
         counts = wanted != ignore
-        _finish(scores + first, loss, normalizers, row, wanted, others, peak, dead, a, e,
-                counts, present, columns, steps[3], KIND, R)  # fmt: skip
+        finish_rows(scores + first, loss, normalizers, row, wanted, others, peak, dead, a, e,
+                    counts, present, columns, steps[3], KIND, R)  # fmt: skip
         if IN_PLACE:
             place = row_offset(row, middle, inner, grad_steps, LEVELS)
             g = tl.load(grad + place, mask=present, other=0.0).to(tl.float32)
@@ -250,8 +261,8 @@ def loss_groups(
             others = _listed_class_loss(data, wanted, point, low, e, KIND)
     dead = (found == 0) & (peak == peak)
     if CLASSES:
-        _finish(scores, loss, normalizers, row, wanted, others, peak, dead, a, e,
-                wanted != ignore, row < count, columns, steps[3], KIND, 1)  # fmt: skip
+        finish_rows(scores, loss, normalizers, row, wanted, others, peak, dead, a, e,
+                    wanted != ignore, row < count, columns, steps[3], KIND, 1)  # fmt: skip
     else:
         a = tl.where(dead, float("-inf"), a + (peak - peak).to(tl.float64))
         tl.store(normalizers + row, a)

@@ -66,6 +66,7 @@ class Job:
             _with_time(self.recipe, self.folder),
             data,
             self.folder,
+            public=self.source.public,
             report=None if heard is None else lambda record: heard(self.name, record),
             progress_bar=heard is None,
         )

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from fenchel.data import read_official
 from fenchel.data.lines import plain_or_packed
 from fenchel.data.official import OfficialSet, base_folder, named
 from fenchel.errors import rule
+from fenchel.recipes.public import PublicSet
 from fenchel.recipes.reading import Splits
 from fenchel.recipes.reproductions.table import PaperTable
 
@@ -30,6 +30,11 @@ class Source:
         """The table's set, somewhere in the folder `data`."""
         folder = located(table.dataset, data)
         return cls(table.dataset, folder, tuple(sorted(table.options.items())), quick)
+
+    @property
+    def public(self) -> PublicSet:
+        """The set, as a run remembers it."""
+        return PublicSet(self.dataset, str(self.folder.resolve()), dict(self.options))
 
     def splits(self) -> Splits:
         """The examples; those of the last sets read are remembered."""
@@ -57,7 +62,7 @@ def _files(data: OfficialSet, folder: Path) -> int:
 
 @lru_cache(maxsize=2)
 def _read(source: Source) -> Splits:
-    parts = read_official(source.dataset, source.folder, **dict(source.options))
+    parts = source.public.splits()
     sizes = ", ".join(f"{len(examples)} {split}" for split, examples in parts.items())
     notes = [f"{source.dataset}: {sizes} examples"]
     if source.quick:

@@ -1,0 +1,40 @@
+"""The loss of softmax, log sum exp x - x_k, for rows of which `softmax_parts` has added up the parts."""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.elementary import exp
+from fenchel.kernels.triton.entries import SOFTMAX
+from fenchel.kernels.triton.loss import finish_rows
+from fenchel.kernels.triton.softmax import log_sum, peak_and_sum
+from fenchel.kernels.triton.tiles import finite_peak, tile_rows
+
+
+@triton.jit
+def softmax_loss_rows(
+    scores, target, parts, loss, normalizers, ignore, count, columns, pieces, middle, inner,
+    steps, target_steps,
+    LEVELS: tl.constexpr, CLASSES: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Loss and normaliser for class indices; without CLASSES the normaliser alone."""
+    row = tile_rows(tl.program_id(0), 1)
+    peak, others = peak_and_sum(parts, row, pieces, WIDTH)
+    dead = peak == float("-inf")
+    peak = finite_peak(peak)
+    if CLASSES:
+        scores += row_offset(row, middle, inner, steps, LEVELS)
+        wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS)).to(tl.int64)
+        known = (wanted >= 0) & (wanted < columns)
+        x = tl.load(scores + wanted * steps[3], mask=known, other=float("-inf")).to(tl.float32)
+        a = log_sum(peak, others, exp(x - peak))
+        finish_rows(scores, loss, normalizers, row, wanted, others, peak, dead, a, 0.0,
+                    wanted != ignore, row < count, columns, steps[3], SOFTMAX, 1)  # fmt: skip
+    else:
+        a = log_sum(peak, others, 0.0 * others)
+        a = tl.where(dead, float("-inf"), a + (peak - peak).to(tl.float64))
+        tl.store(normalizers + row, a)
