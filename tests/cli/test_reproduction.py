@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fenchel import FenchelError
-from fenchel.recipes.reproductions import job
+from fenchel.recipes.reproductions import job, timing
 from fenchel.recipes.reproductions.ensemble import Ensemble
 from fenchel.recipes.reproductions.job import Voice
 from fenchel.recipes.reproductions.source import Source
@@ -139,6 +139,19 @@ def test_speeds_are_taken_in_turns(fenchel, multi30k, tmp_path):
     assert rows[3]["paper"] == pytest.approx(0.897, abs=1e-3)
     assert len(rows) == 5
     assert all(row["ours"] > 0 for row in rows)
+
+
+def test_a_table_of_speeds_that_fails_is_told_at_the_end(fenchel, multi30k, tmp_path, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("no time at all")
+
+    monkeypatch.setattr(timing, "timed_figures", fail)
+    tables = ["2019-peters/figure6", "--only", "^sparsemax|^softmax"]
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *tables)
+    assert outcome.code == 1
+    assert "2019-peters/figure6: " in outcome.err
+    assert "no time at all" in outcome.err
+    assert len(rows_of(tmp_path, "2019-peters/table2")) == 2
 
 
 def test_headlines_are_compared_by_rouge(fenchel, tmp_path):

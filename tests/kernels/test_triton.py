@@ -106,6 +106,17 @@ def test_a_dense_row_sums_to_one(alpha: float) -> None:
     assert _error(p, reference.entmax(scores, alpha)) <= ACCURACY
 
 
+def test_softmax_keeps_the_digits_of_small_numbers(kernel: str) -> None:
+    scores = torch.linspace(0, -80, 23, device=DEVICE).repeat(2, 1)
+    exact = reference.entmax(scores.double(), 1.0)
+    assert _error(entmax.entmax(scores, 1.0) / exact, torch.ones_like(exact)) <= 1e-6
+    scores[1, 1:] -= 10
+    target = torch.zeros(2, dtype=torch.int64, device=DEVICE)
+    exact, _ = reference_loss.entmax_loss(scores.double(), target, 1.0, IGNORED, 0.0)
+    loss, _ = entmax_loss.entmax_loss(scores, target, 1.0, IGNORED, 0.0)
+    assert _error(loss / exact, torch.ones_like(exact)) <= 1e-6
+
+
 @pytest.mark.parametrize("columns", [1, 2, 3, 64, 65, 130, 1030])
 def test_every_tile_shape(columns: int) -> None:
     scores = _tensor(3, columns)
@@ -134,6 +145,13 @@ def test_masks_broadcast_along_any_dim(kernel: str, dim: int, shape: tuple[int, 
     rows = scores.masked_fill(~mask, -INF).movedim(dim, -1)
     value = alpha if isinstance(alpha, float) else alpha.expand(3, rows.shape[1], 1)
     assert _error(p.movedim(dim, -1), reference.entmax(rows, value)) <= ACCURACY
+
+
+def test_softmax_takes_a_mask(kernel: str) -> None:
+    scores, mask = _tensor(3, 9, 2), torch.rand(1, 9, 2, device=DEVICE) > 0.4
+    rows = scores.masked_fill(~mask, -INF).movedim(1, -1)
+    p = entmax.entmax(scores, 1.0, mask, 1).movedim(1, -1)
+    assert _error(p, reference.entmax(rows, 1.0)) <= ACCURACY
 
 
 def test_strides_are_followed() -> None:

@@ -33,6 +33,14 @@ def test_entmax_at_one_and_softmax_are_torch_softmax(alpha, dtype, implementatio
 
 
 @on_every
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.3, 1.5, 2.0, 3.0])
+def test_a_row_with_infinity_is_not_a_number(alpha, implementation):
+    x = torch.tensor([[0.0, math.inf, 1.0], [0.0, 0.5, 1.0]])
+    with running_on(implementation):
+        assert fenchel.entmax(x, alpha).isnan().tolist() == [[True] * 3, [False] * 3]
+
+
+@on_every
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("alpha", [2, 2.0, torch.tensor(2), torch.tensor(2.0)])
 @given(data=st.data())

@@ -64,11 +64,9 @@ def test_an_interruption_ends_what_runs():
             for _ in pool.outcomes():
                 raise KeyboardInterrupt
 
-    begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not multiprocessing.active_children()
-    assert time.monotonic() - begin < 300
 
 
 def test_no_process_outlives_a_killed_parent():

@@ -17,7 +17,9 @@ from fenchel.errors import rule
 
 if TYPE_CHECKING:
     from fenchel.recipes.reproductions.book import Book
-    from fenchel.recipes.reproductions.table import Experiment, PaperTable
+    from fenchel.recipes.reproductions.rows import Finding
+    from fenchel.recipes.reproductions.source import Source
+    from fenchel.recipes.reproductions.table import Experiment, PaperTable, TimedTable
     from fenchel.recipes.reproductions.training import Occasion
 
     Chosen = list[tuple[PaperTable, list[Experiment]]]
@@ -61,8 +63,9 @@ def reproduce(
     chosen = _chosen([paper_table(name) for name in dict.fromkeys(names)], only)
     occasion = Occasion(runs, tuple(changes or ()), quick)
     book = Book(results, partial(_command, only, seeds, changes or [], quick), quick)
+    sources = _sources(chosen, data, occasion)
     failures = _trained(chosen, data, occasion, seeds, jobs, book)
-    _timed(chosen, data, occasion, book)
+    failures += _timed(chosen, sources, occasion, book)
     for table, _ in chosen:
         rows = [(each.name, each.ours, each.paper) for each in book.findings(table)]
         out.print(grid(table.summary, ["figure", "ours", "paper"], rows))
@@ -80,9 +83,8 @@ def _trained(
     from fenchel.cli.epochs import tell
     from fenchel.recipes.reproductions.job import Voice
     from fenchel.recipes.reproductions.plan import planned
-    from fenchel.recipes.reproductions.pool import Failure
     from fenchel.recipes.reproductions.table import TrainedTable
-    from fenchel.recipes.reproductions.together import reproduced
+    from fenchel.recipes.reproductions.together import Failed, reproduced
 
     tables = [(table, some) for table, some in chosen if isinstance(table, TrainedTable)]
     made = planned(tables, data, occasion, seeds)
@@ -90,9 +92,9 @@ def _trained(
     failures = []
     with closing(reproduced(made, jobs, Voice(note, None if has_bar else tell))) as steps:
         for step in steps:
-            if isinstance(step, Failure):
-                warn(f"failed: {step.reason}")
-                failures.append(step.message)
+            if isinstance(step, Failed):
+                warn(f"{step.name} failed: {step.failure.reason}")
+                failures.append(f"{step.name}: {step.failure.message}")
             else:
                 comparison, findings = step
                 book.keep(comparison.table, findings)
@@ -102,20 +104,43 @@ def _trained(
     return failures
 
 
-def _timed(chosen: Chosen, data: Path, occasion: Occasion, book: Book) -> None:
-    """The tables of speeds, one after the other, when nothing else runs."""
-    from fenchel.recipes.reproductions.rows import Finding
-    from fenchel.recipes.reproductions.source import Source
+def _timed(chosen: Chosen, sources: dict[str, Source], occasion: Occasion, book: Book) -> list[str]:
+    """The tables of speeds, one after the other, when nothing else runs; failures are returned."""
+    from fenchel.recipes.reproductions.pool import Failure, attempt
     from fenchel.recipes.reproductions.table import TimedTable
-    from fenchel.recipes.reproductions.timing import timed_figures
 
+    failures = []
     for table, experiments in chosen:
         if isinstance(table, TimedTable):
-            found = Source.of(table, data, quick=occasion.quick).splits()
-            for sentence in found.notes:
-                note(sentence)
-            figures = timed_figures(table, experiments, found, occasion)
-            book.keep(table, [Finding(*figure) for figure in figures])
+            outcome = attempt(partial(_speeds, table, experiments, sources[table.name], occasion))
+            if isinstance(outcome, Failure):
+                failures.append(f"{table.name}: {outcome.message}")
+            else:
+                book.keep(table, outcome)
+    return failures
+
+
+def _speeds(
+    table: TimedTable, experiments: Sequence[Experiment], source: Source, occasion: Occasion
+) -> list[Finding]:
+    from fenchel.recipes.reproductions.rows import Finding
+    from fenchel.recipes.reproductions.timing import timed_figures
+
+    found = source.splits()
+    for sentence in found.notes:
+        note(sentence)
+    return [Finding(*each) for each in timed_figures(table, experiments, found, occasion)]
+
+
+def _sources(chosen: Chosen, data: Path, occasion: Occasion) -> dict[str, Source]:
+    """The data of every table. What is wrong with them or with a setting is told before training."""
+    from fenchel.recipes.reproductions.source import Source
+    from fenchel.recipes.reproductions.training import configured
+
+    for table, experiments in chosen:
+        for experiment in experiments:
+            configured(table, experiment, occasion)
+    return {table.name: Source.of(table, data, quick=occasion.quick) for table, _ in chosen}
 
 
 def _chosen(tables: Sequence[PaperTable], pattern: str) -> Chosen:

@@ -38,6 +38,7 @@ def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     p = torch.exp(log_exponential(shifted - _solve(shifted, gentle), gentle))
     if bool((eps > 1).any()):
         p = torch.where((eps > 1) & ~p.isnan(), steep_entmax(wide, eps.clamp(min=1)), p)
+    p = torch.where(peak == float("inf"), float("nan"), p)
     return torch.where(peak == float("-inf"), 0.0, p).to(scores.dtype)
 
 

@@ -1,7 +1,8 @@
 """entmax of rows that fit on chip: each is read once and written once.
 
 p = [1 + e (x - A)]_+^(1/e) with A such that the row sums to one. A program holds R rows in registers,
-as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2, `steep` the support for alpha > 2; `softmax` is alpha = 1.
+as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2, `steep` the support for alpha > 2, and
+`softmax` takes alpha = 1.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def softmax_tile(x, peak):
 
 @triton.jit
 def log_sum(peak, others, own):
-    """A = log sum exp x in float64. `own`, one of the summands, apart: both may be needed to the last
-    bit, since the loss is log(1 + others) where the target's score is the largest."""
+    """A = log sum exp x in float64. `own`, the target's summand, comes apart: where it is 1 the loss is
+    log(1 + others), and a float32 sum would have rounded small others off."""
     return peak.to(tl.float64) + tl.log(others.to(tl.float64) + own.to(tl.float64))
 
 

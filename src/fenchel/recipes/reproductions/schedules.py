@@ -1,7 +1,7 @@
 """How long and at which rate the models of the tables are trained.
 
-The papers halve the rate whenever the validation loss rises. A cosine comes to the same accuracy in
-fewer steps, and its end is known before.
+The papers halve the rate whenever the validation loss rises. Here it follows a cosine, so that the
+length of a run is known before it begins.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,16 @@ from fenchel.recipes.reproductions.plan import all_jobs
 from fenchel.recipes.reproductions.pool import Failure, Pool
 from fenchel.recipes.reproductions.rows import Finding
 
-Step = tuple[Comparison, list[Finding]] | Failure
+
+@dataclass(frozen=True)
+class Failed:
+    """What went wrong, and in which run or ensemble."""
+
+    name: str
+    failure: Failure
+
+
+Step = tuple[Comparison, list[Finding]] | Failed
 
 
 def reproduced(
@@ -31,7 +41,7 @@ def reproduced(
             pool.add(job, partial(job, voice))
         for key, outcome in pool.outcomes():
             if isinstance(outcome, Failure):
-                yield Failure(f"{key.name}: {outcome.message}")
+                yield Failed(key.name, outcome)
             elif isinstance(key, Comparison):
                 yield key, [key.ensemble_finding(outcome, results)]
             else:
