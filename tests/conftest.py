@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -32,6 +34,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """What torch does on its own account when it is first used, and warns of."""
     config.addinivalue_line("filterwarnings", "ignore:.torch.jit.\\w+. is deprecated")
     config.addinivalue_line("filterwarnings", "ignore:Attempting to run cuBLAS, but there was no")
+    if not hasattr(config, "workerinput"):  # workers inherit the folder
+        _compile_into_a_folder_of_this_session(config)
+
+
+def _compile_into_a_folder_of_this_session(config: pytest.Config) -> None:
+    """Inductor keeps graphs under the names of their operators, whatever their signatures were."""
+    folder = TemporaryDirectory(prefix="fenchel-inductor-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder.name
 
 
 @pytest.fixture(autouse=True)

@@ -36,6 +36,24 @@ def test_a_row_of_any_length_agrees_with_the_reference(alpha, scale, dtype):
         assert_within(p[[0, 2]].double().sum(-1), torch.ones(2), accuracy(dtype))
 
 
+@pytest.mark.parametrize("order", ["as_drawn", "rising", "peaked"])
+@pytest.mark.parametrize("scale", [1e-40, 1e-20, 1e-10])
+@pytest.mark.parametrize("alpha", [2.5, 10.0, 100.0])
+def test_tiny_scores_in_float32_are_told_apart_in_any_order(alpha, scale, order):
+    """Below a larger one their differences are lost in its digits, and the support is searched."""
+    x = (scale * torch.randn(3, 1000, dtype=torch.float64)).float()
+    if order != "as_drawn":
+        x = x.sort(-1).values
+    if order == "peaked":
+        x = torch.cat([x[:, ::2], x[:, 1::2].flip(-1)], -1)
+    x[1:, 7] = 1e-3
+    p = on("cpu", fenchel.entmax, x, alpha)
+    assert_within(p, on("reference", fenchel.entmax, x.double(), alpha), 1e-7)
+    loss = on("cpu", fenchel.entmax_loss, x, torch.arange(3), alpha)
+    expected = on("reference", fenchel.entmax_loss, x.double(), torch.arange(3), alpha)
+    assert_within(loss, expected, accuracy(torch.float32))
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_a_kernel_reads_and_writes_its_own_rows_alone(alpha):
     """Tensors that begin anywhere in memory, between numbers that must not be touched or used."""

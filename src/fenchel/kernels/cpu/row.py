@@ -45,16 +45,16 @@ workspace_end = scalar(workspace_size)
 
 @scalar
 def edge_of(offset, rest, alpha):
-    """The edge of the support, A - 1/(alpha - 1), relative to the largest score."""
+    """The edge of the support, A - 1/(alpha - 1), relative to the pivot, or the pivot itself."""
     if alpha > 2.0:
-        return offset + rest
+        return 0.0
     return (offset + rest) - 1.0 / (alpha - 1.0) if alpha > 1.0 else -math.inf
 
 
 @scalar
 def normalizer_of(offset, rest, alpha):
-    """A, relative to the largest score."""
-    return (offset + rest) + (1.0 / (alpha - 1.0) if alpha > 2.0 else 0.0)
+    """A, relative to the pivot."""
+    return (1.0 - offset) / (alpha - 1.0) if alpha > 2.0 else offset + rest
 
 
 @scalar
@@ -127,10 +127,10 @@ def _gather(row, columns, tail, has_tail, maxima, largest, edge, one_by_one, tar
 
 @sequential
 def solve(row, columns, alpha, workspace):
-    """(largest score, offset, rest) of a row: A = largest + offset + rest, with rest tiny.
+    """(pivot, offset, rest) of a row: its largest score, and A = pivot + offset + rest, rest tiny.
 
-    For alpha > 2 these make the edge of the support, A - 1/(alpha - 1), instead of A.
-    A largest score that is not finite has neither.
+    For alpha > 2 they are the smallest score of the support, p^(alpha - 1) of it and the logarithm
+    of that (see `steep`). A largest score that is not finite is the pivot, and has no A.
     Rows longer than SHORT leave their block maxima in `maxima_of(workspace)`.
     """
     tail, maxima = workspace, maxima_of(workspace)
@@ -159,8 +159,10 @@ def solve(row, columns, alpha, workspace):
     candidates = advance(maxima, padded * LANES)
     count = _gather(row, columns, tail, has_tail, maxima, largest, edge, not polynomial, candidates)
     if alpha > 2.0:
-        offset, rest = solve_steep(candidates, count, float64(largest), alpha, STEEP * tolerance)
-        return largest, offset, rest
+        bottom, offset, rest = solve_steep(
+            candidates, count, float64(largest), alpha, STEEP * tolerance
+        )
+        return real(row, bottom), offset, rest
     padded = (count + LANES - 1) // LANES
     offset, rest = climb(candidates, padded, tail, int64(0), largest, offset, alpha, tolerance)
     return largest, offset, rest
