@@ -40,14 +40,15 @@ QUICK_SHARE = 16
 Problem = tuple[Case, list[Operation]]
 
 
+def matches(pattern: str, operation: str, family: str) -> bool:
+    """Whether `--only` means an operation, by its name or its family."""
+    return any(re.search(pattern, name) for name in (operation, family))
+
+
 def select(pattern: str, case: Case) -> list[Operation]:
     """The operations that match the pattern, by name or family, and their baselines."""
     able = [operation for operation in OPERATIONS.values() if operation.fits(case)]
-    chosen = [
-        operation
-        for operation in able
-        if re.search(pattern, operation.name) or re.search(pattern, operation.family)
-    ]
+    chosen = [operation for operation in able if matches(pattern, operation.name, operation.family)]
     baselines = {operation.baseline for operation in chosen}
     return [operation for operation in able if operation in chosen or operation.name in baselines]
 
@@ -114,12 +115,17 @@ def rows_of(commit: str, path: Path) -> list[Row]:
     return found
 
 
-def show(path: Path, base: Sequence[Row] = ()) -> str:
-    """Write the tables and the picture of the last commit in a file; return what to say about it."""
+def newest(path: Path) -> list[Row]:
+    """The rows of the last commit in a file."""
     rows = read(path)
     if not rows:
         raise rule("there must be results to draw", expected=f"rows in {path.name}", got="none")
-    current = [row for row in rows if row.commit == rows[-1].commit]
+    return [row for row in rows if row.commit == rows[-1].commit]
+
+
+def show(path: Path, base: Sequence[Row] = ()) -> str:
+    """Write the tables and the picture of the last commit in a file; return what to say about it."""
+    current = newest(path)
     text = markdown(current, base)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
     if importlib.util.find_spec("matplotlib") is None:
@@ -134,12 +140,10 @@ def picture_of_some(path: Path, options: argparse.Namespace) -> str:
     """Draw what `--only` and `--dtype` choose of the last commit in a file; return what to say."""
     from benchmarks.picture import ratio_picture
 
-    rows = read(path)
     chosen = [
         row
-        for row in rows
-        if row.commit == rows[-1].commit
-        and (re.search(options.only, row.operation) or re.search(options.only, row.family))
+        for row in newest(path)
+        if matches(options.only, row.operation, row.family)
         and (not options.dtype or row.dtype in options.dtype)
     ]
     if not chosen:

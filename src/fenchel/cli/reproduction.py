@@ -63,7 +63,7 @@ def reproduce(
     chosen = _chosen([paper_table(name) for name in dict.fromkeys(names)], only)
     occasion = Occasion(runs, tuple(changes or ()), quick)
     book = Book(results, partial(_command, only, seeds, changes or [], quick), quick)
-    sources = _sources(chosen, data, occasion)
+    sources = _sources_of_speeds(chosen, data, occasion)
     failures = _trained(chosen, data, occasion, seeds, jobs, book)
     failures += _timed(chosen, sources, occasion, book)
     for table, _ in chosen:
@@ -132,15 +132,19 @@ def _speeds(
     return [Finding(*each) for each in timed_figures(table, experiments, found, occasion)]
 
 
-def _sources(chosen: Chosen, data: Path, occasion: Occasion) -> dict[str, Source]:
-    """The data of every table. What is wrong with them or with a setting is told before training."""
+def _sources_of_speeds(chosen: Chosen, data: Path, occasion: Occasion) -> dict[str, Source]:
+    """The data of the tables of speeds. What is wrong with them or a setting is told before training."""
     from fenchel.recipes.reproductions.source import Source
+    from fenchel.recipes.reproductions.table import TimedTable
     from fenchel.recipes.reproductions.training import configured
 
+    sources = {}
     for table, experiments in chosen:
-        for experiment in experiments:
-            configured(table, experiment, occasion)
-    return {table.name: Source.of(table, data, quick=occasion.quick) for table, _ in chosen}
+        if isinstance(table, TimedTable):
+            sources[table.name] = Source.of(table, data, quick=occasion.quick)
+            for experiment in experiments:
+                configured(table, experiment, occasion)
+    return sources
 
 
 def _chosen(tables: Sequence[PaperTable], pattern: str) -> Chosen:

@@ -45,7 +45,7 @@ def address(
     """The rows along `dim` of the first tensor, to which the others broadcast.
 
     Returns the tensors too: as they are, or copied (contiguous, of the first one's shape) if they
-    would need more levels than there are. Then what is written to a copy must be copied back.
+    would need more levels than there are. `copy_back` takes what was written to a copy.
     """
     tensors = [first, *others]
     layouts = [None if t is None else (t.shape, t.stride()) for t in tensors]
@@ -55,6 +55,11 @@ def address(
         plan = _plan(dim, *(None if t is None else (t.shape, t.stride()) for t in tensors))
     rows, steps = plan  # pyright: ignore[reportGeneralTypeIssues] (contiguous rows are one level)
     return rows, tensors, list(steps)
+
+
+def copy_back(out: Tensor, written: Tensor | None) -> Tensor:
+    """`out`, with what was written to the tensor that `address` gave in its place."""
+    return out if written is None or written is out else out.copy_(written)
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import Rows, Strides, address
+from fenchel.kernels.triton.addressing import Rows, Strides, address, copy_back
 from fenchel.kernels.triton.backward import backward_blocks, backward_tile
 from fenchel.kernels.triton.configuration import (
     BACKWARD_BLOCK,
@@ -63,9 +63,7 @@ def entmax_into(
         _softmax_parts(tensors, rows, steps)
     else:
         _entmax_groups(tensors, kind, eps, rows, steps)
-    written: Any = tensors[1]
-    if written is not out:  # its strides needed a copy
-        out.copy_(written)
+    copy_back(out, tensors[1])
 
 
 def _entmax_tiles(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import Rows, Strides, address
+from fenchel.kernels.triton.addressing import Rows, Strides, address, copy_back
 from fenchel.kernels.triton.candidates import list_candidates
 from fenchel.kernels.triton.configuration import ceiling, stream_shape
 from fenchel.kernels.triton.expansion import write_fused
@@ -56,10 +56,7 @@ def fusedmax(
         p, groups, values, signs, places, listed, rows.columns, rows.middle, rows.inner,
         *steps[1:3], L=min(block, LISTED), **shape,
     )  # fmt: skip
-    for result, written in ((out, p), (jumps, groups)):
-        if written is not result:  # its strides needed a copy
-            result.copy_(written)
-    return out, jumps
+    return copy_back(out, p), copy_back(jumps, groups)
 
 
 def _prox(

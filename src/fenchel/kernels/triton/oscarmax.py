@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import address
+from fenchel.kernels.triton.addressing import address, copy_back
 from fenchel.kernels.triton.clusters import write_clusters
 from fenchel.kernels.triton.configuration import ceiling, stream_shape
 from fenchel.kernels.triton.grouped_backward import RANKS, grouped_backward
@@ -57,10 +57,7 @@ def oscarmax(
         *written, mask, strengths, ordered, sums, starts, supports, groups, taus, high, low,
         rows.columns, rows.middle, rows.inner, *steps, **shape,
     )  # fmt: skip
-    for result, place in zip((out, first), written[1:], strict=True):
-        if place is not result:  # its strides needed a copy
-            result.copy_(place)
-    return out, first
+    return copy_back(out, written[1]), copy_back(first, written[2])
 
 
 def oscarmax_backward(grad: Tensor, p: Tensor, first: Tensor, dim: int = -1) -> Tensor:

@@ -13,8 +13,6 @@ from __future__ import annotations
 # A kernel is launched with options that its parameters do not name.
 # pyright: reportCallIssue=false, reportArgumentType=false, reportOperatorIssue=false
 # pyright: reportAssignmentType=false
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -22,7 +20,7 @@ from torch import Tensor
 
 from fenchel.kernels.reference import pnormmax as reference
 from fenchel.kernels.rows import from_rows, parameter_to_rows, to_rows
-from fenchel.kernels.triton.addressing import address, row_offset
+from fenchel.kernels.triton.addressing import address, copy_back, row_offset
 from fenchel.kernels.triton.configuration import power_of_two
 from fenchel.kernels.triton.reductions import larger
 from fenchel.kernels.triton.tiles import finite_peak, load_scores
@@ -162,7 +160,7 @@ def pnormmax(
         *tensors, rows.columns, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, NUMBER=number, **_shape(rows.columns),
     )  # fmt: skip
-    return _written(tensors[1], out)
+    return copy_back(out, tensors[1])
 
 
 def pnormmax_backward(grad: Tensor, q: Tensor, p: float | Tensor, dim: int = -1) -> Tensor:
@@ -177,7 +175,7 @@ def pnormmax_backward(grad: Tensor, q: Tensor, p: float | Tensor, dim: int = -1)
         *tensors, rows.columns, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, NUMBER=number, **_shape(rows.columns),
     )  # fmt: skip
-    return _written(tensors[2], out)
+    return copy_back(out, tensors[2])
 
 
 def _parameter(p: float | Tensor) -> tuple[float, Tensor | None]:
@@ -188,8 +186,3 @@ def _parameter(p: float | Tensor) -> tuple[float, Tensor | None]:
 def _shape(columns: int) -> dict[str, int]:
     width = power_of_two(columns)
     return {"K": width, "num_warps": max(1, min(32, width // ENTRIES))}
-
-
-def _written(written: Any, out: Tensor) -> Tensor:
-    """`out`, to which a copy is written back if its strides needed one."""
-    return out if written is out else out.copy_(written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from fenchel.recipes.reproductions.schedules import INFLECTION, TEXT
 from fenchel.recipes.reproductions.table import Experiment, Measure, TimedTable, TrainedTable
@@ -85,6 +86,7 @@ _german_english = partial(_translated, "multi30k-de-en")
 _japanese_english = partial(_translated, "small_parallel_enja-ja-en")
 
 
+MULTI30K: dict[str, Any] = {"recipe": "translation", "changes": TEXT, "dataset": "multi30k"}
 SUPPORTS = (
     Measure("attended", "attention_support", "dev"),
     Measure("target words", "output_support", "dev"),
@@ -92,11 +94,9 @@ SUPPORTS = (
 TABLE1_MEDIUM = _table1("medium", MEDIUM)
 TABLE1_HIGH = _table1("high", HIGH)
 TABLE2 = TrainedTable(
+    **MULTI30K,
     name=f"{PAPER}/table2",
     summary="translation, German to English: BLEU of three maps (Multi30k for IWSLT 2017)",
-    recipe="translation",
-    changes=TEXT,
-    dataset="multi30k",
     measures=(Measure("bleu", "bleu"),),
     experiments=tuple(_german_english(a, a, bleu=BLEU[a]) for a in ALPHAS),
 )
@@ -111,11 +111,9 @@ TABLE2_JAPANESE = TrainedTable(
     experiments=tuple(_japanese_english(a, a, bleu=JAPANESE_BLEU[a]) for a in ALPHAS),
 )
 TABLE3 = TrainedTable(
+    **MULTI30K,
     name=f"{PAPER}/table3",
     summary="translation, German to English: words attended, words considered (Multi30k)",
-    recipe="translation",
-    changes=TEXT,
-    dataset="multi30k",
     measures=SUPPORTS,
     experiments=tuple(
         _german_english(a, a, **{"attended": NONZEROS[a][0], "target words": NONZEROS[a][1]})
@@ -123,11 +121,9 @@ TABLE3 = TrainedTable(
     ),
 )
 FIGURE4 = TrainedTable(
+    **MULTI30K,
     name=f"{PAPER}/figure4",
     summary="translation, German to English: validation accuracy on a grid of α (Multi30k)",
-    recipe="translation",
-    changes=TEXT,
-    dataset="multi30k",
     measures=(Measure("token accuracy", "token_accuracy", "dev"),),
     experiments=(
         *(_german_english(1.5, a) for a in GRID),
@@ -135,10 +131,8 @@ FIGURE4 = TrainedTable(
     ),
 )
 FIGURE6 = TimedTable(
+    **MULTI30K,
     name=f"{PAPER}/figure6",
     summary="translation, German to English: training speed in target words a second (Multi30k)",
-    recipe="translation",
-    changes=TEXT,
-    dataset="multi30k",
     experiments=tuple(_german_english(a, a, words=words) for a, words in WORDS_A_SECOND.items()),
 )
