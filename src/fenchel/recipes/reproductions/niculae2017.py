@@ -19,7 +19,9 @@ HEADLINES = TrainedTable(
     name="2017-niculae/table2",
     summary="headlines: ROUGE of the five attention maps (Reuters-21578 for Gigaword)",
     recipe="summarization",
-    changes=(*TEXT, "output_alpha=1"),
+    # With the paper's bilinear scores the sparse maps fall to a word or two before these few examples
+    # have taught them where to look; additive scores are bounded.
+    changes=(*TEXT, "output_alpha=1", "attention=additive"),
     dataset="reuters21578",
     measures=tuple(Measure(key, key) for key in ROUGE),
     experiments=tuple(
