@@ -22,7 +22,7 @@ from fenchel.kernels.reference import pnormmax as reference
 from fenchel.kernels.rows import from_rows, parameter_to_rows, to_rows
 from fenchel.kernels.triton.addressing import address, copy_back, row_offset
 from fenchel.kernels.triton.configuration import power_of_two
-from fenchel.kernels.triton.reductions import larger
+from fenchel.kernels.triton.reductions import larger, shared_sum
 from fenchel.kernels.triton.tiles import finite_peak, load_scores
 
 LONGEST = 4096  # columns that a program holds
@@ -58,10 +58,10 @@ def _weights(z, tau, s):
 def _evaluate(z, tau, s):
     """F - 1 and its derivative."""
     weights, relative = _weights(z, tau, s)
-    total = tl.sum(weights, 0)
-    powers = tl.sum(weights * relative, 0)
-    slopes = tl.sum(
-        tl.where(weights > 0.0, weights / tl.where(weights > 0.0, relative, 1.0), 0.0), 0
+    total = shared_sum(weights)
+    powers = shared_sum(weights * relative)
+    slopes = shared_sum(
+        tl.where(weights > 0.0, weights / tl.where(weights > 0.0, relative, 1.0), 0.0)
     )
     value = -tau * total * tl.exp(-(2.0 - s) / s * tl.log(powers))
     rate = (slopes / total - (2.0 - s) * total / powers) / ((s - 1.0) * -tau)
@@ -108,7 +108,7 @@ def pnormmax_rows(
     z = (x - finite_peak(peak)).to(tl.float64)
     exponent = _exponent(s, NUMBER, s_steps, row, middle, inner, LEVELS)
     weights, _ = _weights(z, _solve(z, exponent), exponent)
-    p = tl.where(peak == float("-inf"), 0.0, weights / tl.sum(weights, 0))
+    p = tl.where(peak == float("-inf"), 0.0, weights / shared_sum(weights))
     p += (finite_peak(peak) - finite_peak(peak)).to(tl.float64)  # NaN in a row that holds one
     own = row_offset(row, middle, inner, out_steps, LEVELS) + column.to(tl.int64) * out_steps[3]
     tl.store(out + own, p.to(out.dtype.element_ty), mask=inside)
@@ -117,7 +117,7 @@ def pnormmax_rows(
 @triton.jit
 def _inverse(p, g, diagonal, rest, s):
     """The inverse Hessian of the regularizer times g."""
-    return (diagonal * g - rest * p * tl.sum(p * g, 0)) / (s - 1.0)
+    return (diagonal * g - rest * p * shared_sum(p * g)) / (s - 1.0)
 
 
 @triton.jit
@@ -134,12 +134,12 @@ def pnormmax_pull_back(
     places = row_offset(row, middle, inner, grad_steps, LEVELS) + place * grad_steps[3]
     g = tl.load(grad + places, mask=inside & (p != 0.0), other=0.0).to(tl.float64)
     exponent = _exponent(s, NUMBER, s_steps, row, middle, inner, LEVELS)
-    total = tl.sum(_power(p, exponent), 0)
+    total = shared_sum(_power(p, exponent))
     size = _power(total, 1.0 / exponent)
     diagonal = _power(size, exponent - 2.0) * _power(p, 2.0 - exponent)
     rest = tl.where(size > 0.0, (2.0 - exponent) / (size * size), 0.0)
-    whole = tl.sum(_inverse(p, tl.where(p != 0.0, 1.0, 0.0), diagonal, rest, exponent), 0)
-    level = tl.sum(_inverse(p, g, diagonal, rest, exponent), 0) / whole
+    whole = shared_sum(_inverse(p, tl.where(p != 0.0, 1.0, 0.0), diagonal, rest, exponent))
+    level = shared_sum(_inverse(p, g, diagonal, rest, exponent)) / whole
     level = tl.where(tl.max((p != 0.0).to(tl.int32), 0) > 0, level, 0.0)
     by_scores = _inverse(p, tl.where(p != 0.0, g - level, 0.0), diagonal, rest, exponent)
     places = row_offset(row, middle, inner, out_steps, LEVELS) + place * out_steps[3]

@@ -52,12 +52,25 @@ def smaller(a, b):
 @triton.jit
 def _plus(a, b):
     """a + b, rounded as it is in every other thread: each would fuse a product of its own."""
-    if a.dtype != tl.float32:
-        return a + b
-    else:
+    if a.dtype == tl.float32:
         return tl.inline_asm_elementwise(
             "add.rn.f32 $0, $1, $2;", "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1
         )
+    elif a.dtype == tl.float64:
+        return tl.inline_asm_elementwise(
+            "add.rn.f64 $0, $1, $2;", "=d,d,d", [a, b], dtype=tl.float64, is_pure=True, pack=1
+        )
+    else:
+        return a + b
+
+
+@triton.jit
+def shared_sum(vector):
+    """The sum of a vector, to the last bit the same in all threads: a loop may end by it."""
+    if INTERPRETED:
+        return tl.sum(vector, axis=0)
+    else:
+        return tl.reduce(vector, 0, _plus)
 
 
 @triton.jit
@@ -95,9 +108,11 @@ def row_max(slab):
 def row_sum(tile):
     slab = tl.sum(tile, axis=SLAB_AXIS, keep_dims=True)
     if slab.shape[ROW_AXIS] == 1:
-        return tl.sum(tl.reshape(slab, [slab.shape[2]]), axis=0)
-    else:
+        return shared_sum(tl.reshape(slab, [slab.shape[2]]))
+    elif INTERPRETED:
         return tl.sum(slab, axis=2, keep_dims=True)
+    else:
+        return tl.reduce(slab, 2, _plus, keep_dims=True)
 
 
 @triton.jit

@@ -14,7 +14,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import exp
-from fenchel.kernels.triton.reductions import larger, row_sum, row_sums
+from fenchel.kernels.triton.reductions import larger, row_sum, row_sums, shared_sum
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, tile_rows
 
 
@@ -83,7 +83,7 @@ def peak_and_sum(parts, row, count, WIDTH: tl.constexpr):
         inside = start + part < count
         held = tl.load(parts + start + part, mask=inside, other=float("-inf"))
         added = tl.load(parts + count + start + part, mask=inside, other=0.0)
-        total += tl.sum(added * exp(held - finite_peak(peak)), axis=0)
+        total += shared_sum(added * exp(held - finite_peak(peak)))
     return peak, total
 
 
