@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fenchel.analysis.history import history_charts, read_log
-from fenchel.analysis.of_run import LONGEST, choose
+from fenchel.analysis.of_run import LONGEST, choose, prediction_of
 from fenchel.analysis.wording import SENTENCES, proof
 from fenchel.data import Codec, Example
+from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from fenchel.recipes import recipe
+from fenchel.recipes.running import Trained
 from fenchel.search import Answer, Hypothesis
+from fenchel.training import Run
+from fenchel.training.config import TrainingConfig
 
 CODEC = Codec.fit([Example("ab", "ab"), Example("ba", "ba")])
 RIGHT = Example("ab", "a")
@@ -35,6 +40,17 @@ def test_long_sources_are_not_drawn():
     assert choose([long, RIGHT], [answer("a")] * 2, CODEC, 5) == [1]
 
 
+def test_where_all_sources_are_long_examples_are_shown_without_a_map(tmp_path):
+    long = Example("a" * (LONGEST + 1), "a")
+    assert choose([long, long], [answer("a")] * 2, CODEC, 5) == [0, 1]
+    config = Seq2SeqConfig(len(CODEC.source_vocabulary), len(CODEC.target_vocabulary), 4, 4)
+    run = Run(tmp_path, config, TrainingConfig(), CODEC)
+    vars(run)["model"] = Seq2Seq(config).eval()
+    trained = Trained(run, recipe("inflection"), {})
+    assert prediction_of(trained, long, answer("a")).attention == ()
+    assert len(prediction_of(trained, RIGHT, answer("a")).attention) == 2
+
+
 @pytest.mark.parametrize(
     ("found", "word"),
     [
@@ -47,6 +63,14 @@ def test_long_sources_are_not_drawn():
 def test_a_proof_is_named_for_what_it_is(found, word):
     assert proof(found) == word
     assert word in SENTENCES
+
+
+def test_a_second_answer_is_not_the_best():
+    ways = (Hypothesis((4,), 0.5, -0.7, True), Hypothesis((5,), 0.3, -1.2, True))
+    assert [proof(Answer(ways, 0.2), rank) for rank in (0, 1)] == ["best", "unproven"]
+    assert [proof(Answer(ways, 0.0), rank) for rank in (0, 1)] == ["complete", "complete"]
+    equals = (ways[0], Hypothesis((5,), 0.5, -0.7, True))
+    assert proof(Answer(equals, 0.1), 1) == "best"
 
 
 def test_the_log_of_a_run_becomes_curves(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -20,6 +21,12 @@ def test_help_names_every_command(fenchel):
     assert outcome.code == 0
     for command in ("list", "train", "evaluate", "predict", "report", "reproduce", "bench", "cite"):
         assert command in outcome.out
+
+
+def test_help_says_what_a_line_is(fenchel):
+    assert "lemma and tags, with a tab between" in " ".join(
+        fenchel("predict", "--help").out.split()
+    )
 
 
 @pytest.mark.parametrize("command", ["list", "train", "evaluate", "predict", "report", "reproduce"])
@@ -99,11 +106,11 @@ def test_file_lists_are_spread_only_where_they_cannot_be_mistaken():
     assert spread([]) == []
 
 
-def by_hand():
+def by_hand(*_):
     raise KeyboardInterrupt
 
 
-def by_lightning():
+def by_lightning(*_):
     try:
         raise KeyboardInterrupt
     except KeyboardInterrupt:
@@ -111,11 +118,29 @@ def by_lightning():
 
 
 @pytest.mark.parametrize("interrupt", [by_hand, by_lightning])
-def test_an_interruption_says_how_to_go_on(fenchel, monkeypatch, interrupt):
+def test_an_interruption_says_how_to_go_on_where_one_can(fenchel, monkeypatch, interrupt):
+    monkeypatch.setattr("fenchel.recipes.recipe", interrupt)
+    outcome = fenchel("train", "inflection")
+    assert outcome.code == 130
+    assert "the same command goes on" in outcome.err
     monkeypatch.setattr("fenchel.cli.citing.citation", interrupt)
     outcome = fenchel("cite")
     assert outcome.code == 130
-    assert "the same command goes on" in outcome.err
+    assert outcome.err == "fenchel: interrupted\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(fenchel, run, words):
+    inside_a_file = words / "train.tsv" / "page.html"
+    outcome = fenchel("report", run, "--out", inside_a_file)
+    assert outcome.code == 2
+    assert outcome.err.endswith("train.tsv: File exists\n")
+
+
+def test_what_the_output_cannot_encode_is_escaped():
+    command = [sys.executable, "-m", "fenchel.cli", "list"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert r"\u03b1" in found.stdout
 
 
 def test_missing_extras_are_named(capsys, monkeypatch):

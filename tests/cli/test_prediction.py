@@ -7,6 +7,10 @@ import json
 import sys
 
 import pytest
+from rich.console import Console
+from rich.text import Text
+
+from tests.cli.conftest import settings
 
 
 class Terminal(io.StringIO):
@@ -47,7 +51,62 @@ def test_unknown_symbols_are_reported_and_answered(fenchel, run, typed):
     outcome = fenchel("predict", run, "-")
     assert outcome.code == 0
     assert len(outcome.out.splitlines()) == 1
-    assert "line 1: the model does not know '<FUT>', 'ø'" in outcome.err
+    assert outcome.err.startswith("the model does not know '<FUT>', 'ø'")
+
+
+def test_of_many_unknown_symbols_some_are_told(fenchel, run, typed):
+    typed("walk\tV;PST\n" + "wålk\tV;PST\n" * 13)
+    told = fenchel("predict", run, "-").err.splitlines()
+    assert told[0] == "example 2 (wålk): the model does not know 'å'"
+    assert told[10:] == ["nor all symbols of 3 more examples"]
+
+
+def test_only_the_best_answer_is_called_best(fenchel, run, words):
+    outcome = fenchel("predict", run, words / "test.tsv", "--exact", "--answers", 2)
+    lines = [line.split("\t") for line in outcome.out.splitlines()]
+    assert [line[-1] for line in lines] == ["best", "unproven"] * 3
+    for first, second in zip(lines[::2], lines[1::2], strict=True):
+        assert float(first[2]) > float(second[2])
+
+
+def test_as_many_answers_as_wished_are_sought(fenchel, run, words):
+    assert len(fenchel("predict", run, words / "test.tsv", "--answers", 6).out.splitlines()) == 18
+
+
+def test_what_was_asked_stays_on_one_line(fenchel, run, typed):
+    typed('{"lemma": "wa\\tl\\nk", "tags": "V;PST"}\n')
+    (line,) = fenchel("predict", run, "-").out.splitlines()
+    assert line.startswith("wa l k V;PST\t")
+    assert line.count("\t") == 3
+
+
+def test_answers_fit_into_a_narrow_terminal(fenchel, run, typed, monkeypatch):
+    monkeypatch.setattr("fenchel.cli.view.out", Console(force_terminal=True, width=30))
+    typed("walk\tV;PST\n")
+    shown = Text.from_ansi(fenchel("predict", run, "-", "--exact").out).plain
+    (line,) = shown.splitlines()
+    assert line.startswith("walk V;PST")
+    assert line.endswith("best")
+
+
+def test_a_language_that_the_run_has_not_is_refused(fenchel, words, tmp_path, typed):
+    for language in ("english", "german"):
+        text = (words / "train.tsv").read_text(encoding="utf-8")
+        (tmp_path / f"{language}-train.tsv").write_text(text, encoding="utf-8")
+    out = tmp_path / "run"
+    files = tmp_path.glob("*-train.tsv")
+    made = fenchel(
+        "train", "inflection", "--train", *files, "--out", out, "--epochs", 1, *settings()
+    )
+    assert made.code == 0, made.err
+    typed("walk\tV;PST\n")
+    assert "'english' (the nearest)" in fenchel("predict", out, "-", "--language", "englsh").err
+    (tmp_path / "asked.tsv").write_text("walk\tV;PST\n", encoding="utf-8")
+    assert (
+        "got 'asked' (the name of the file)" in fenchel("predict", out, tmp_path / "asked.tsv").err
+    )
+    typed("lemma\ttags\tlanguage\nwalk\tV;PST\tgerman\n")
+    assert fenchel("predict", out, "-").out.startswith("walk german;V;PST\t")
 
 
 def test_json_tells_all_answers_and_what_is_proven(fenchel, run, words):
@@ -90,9 +149,17 @@ def test_pictures_are_saved(fenchel, run, words, tmp_path, option):
     outcome = fenchel("predict", run, words / "test.tsv", option, "--picture", path)
     assert outcome.code == 0, outcome.err
     assert "<svg" in path.read_text(encoding="utf-8")
-    wrong = fenchel("predict", run, words / "test.tsv", option, "--picture", tmp_path / "x.gpx")
-    assert wrong.code == 2
-    assert "the picture can be written" in wrong.err
+    for name in ("x.gpx", "x"):
+        wrong = fenchel("predict", run, words / "test.tsv", option, "--picture", tmp_path / name)
+        assert wrong.code == 2
+        assert "the picture can be written: expected a name that ends with .png" in wrong.err
+        assert wrong.out == ""
+
+
+def test_answers_are_written_or_drawn(fenchel, run, words):
+    outcome = fenchel("predict", run, words / "test.tsv", "--json", "--lattice")
+    assert outcome.code == 2
+    assert "expected --json, or --lattice and --autocomplete" in outcome.err
 
 
 def test_a_person_may_type_spaces_and_make_mistakes(fenchel, run, typed):

@@ -111,6 +111,22 @@ def test_evaluation_prints_one_object_with_the_main_figure(fenchel, run, words):
     assert json.loads((run / "metrics.json").read_text(encoding="utf-8")) == kept
 
 
+def test_what_was_held_out_is_measured_again(fenchel, words, tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_bytes((words / "train.tsv").read_bytes())
+    folder = tmp_path / "run"
+    made = fenchel(
+        "train", "inflection", "--train", own, "--out", folder, "--epochs", 1, *settings()
+    )
+    assert made.code == 0, made.err
+    kept = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["dev_search"]
+    assert json.loads(fenchel("evaluate", folder, "--json").out) == kept
+    own.write_text("walk\twalked\tV;PST\ntalk\ttalked\tV;PST\n", encoding="utf-8")
+    changed = fenchel("report", folder)
+    assert changed.code == 2
+    assert "are as they were: expected the same examples, or --data FILE" in changed.err
+
+
 def test_evaluation_needs_answers_to_compare_with(fenchel, run, tmp_path):
     (tmp_path / "bare.tsv").write_text("walk\tV;PST\n", encoding="utf-8")
     outcome = fenchel("evaluate", run, "--data", tmp_path / "bare.tsv")

@@ -131,6 +131,11 @@ def test_unknown_symbols_are_named_once_in_their_order():
     assert codec.encode_source(example).count(UNK) == 5
 
 
+def test_a_number_outside_the_vocabulary_is_refused():
+    with pytest.raises(FenchelError, match="expected 0 to 4"):
+        Vocabulary(["a"]).symbols([4, 5])
+
+
 def test_rare_symbols_are_unknown():
     codec = Codec.fit([Example("a a b", "x y y")], segmentation="words", min_count=2)
     assert codec.source_vocabulary.state() == ["a"]

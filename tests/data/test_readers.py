@@ -97,6 +97,18 @@ def test_pairs_are_columns_fields_or_equal_lines_of_two_files(tmp_path):
     assert read_parallel(sources) == [Example("ein Hund"), Example("zwei")]
 
 
+def test_the_language_may_stand_in_a_named_column_without_forms(tmp_path):
+    path = write(tmp_path, "asked.tsv", "lemma\ttags\tlanguage", "see\tV;PST\tenglish")
+    assert read_inflection(path) == [Example("see", None, ("english", "V", "PST"), "english")]
+    unnamed = write(tmp_path, "english.tsv", "see\tsaw\tV;PST")
+    assert read_inflection(unnamed)[0].target == "saw"
+
+
+def test_letters_written_as_two_surrogates_are_whole(tmp_path):
+    path = write(tmp_path, "one.jsonl", r'{"source": "\ud83d\ude00"}')
+    assert read_parallel(path) == [Example("\U0001f600")]
+
+
 BAD_INFLECTION = [
     ("de.tsv", "a\tb\tV|c d V", "line 2: wrong columns: expected lemma<tab>form<tab>tags, got 1"),
     ("de.tsv", "a\tb\tV|c\tV", "line 2: wrong columns: .* got 2 columns"),
@@ -105,7 +117,10 @@ BAD_INFLECTION = [
     ("de.tsv", "a\t \tV", "line 1: form must be given: expected a text that is not blank"),
     ("de.tsv", "a\tb\tV;;PL", "line 1: a tag is blank: .* got 'V;;PL'"),
     ("de.jsonl", '{"lemma": "a", "tags": "V"|', "line 1: not JSON"),
+    ("de.jsonl", "[" * 100_000, "line 1: not JSON"),
+    ("de.jsonl", '{"lemma": ' + "9" * 5000 + "}", "line 1: not JSON"),
     ("de.jsonl", '["a", "V"]', "line 1: not an object"),
+    ("de.jsonl", r'{"lemma": "\ud800a", "tags": "V"}', "line 1: text is Unicode"),
     ("de.jsonl", '{"lemma": "a", "form": "b"}', "line 1: tags is missing"),
     ("de.jsonl", '{"lemma": 3, "tags": "V"}', "line 1: lemma must be given: .* got 3"),
     ("de.jsonl", '{"lemma": "a", "tags": [1]}', "line 1: tags are texts"),

@@ -65,6 +65,14 @@ def test_a_folder_that_holds_a_set_is_complete(tmp_path, name):
     ]
 
 
+def test_an_archive_is_to_be_unpacked(tmp_path):
+    (tmp_path / "raw.tar.xz").touch()
+    assert (
+        check("multi30k", tmp_path).report()[1]
+        == "raw.tar.xz is there, and is to be unpacked first."
+    )
+
+
 def test_what_is_missing_or_different_is_said(tmp_path):
     shorter = {"train.ja": 49999}
     unpacked("small_parallel_enja", tmp_path, changed=lambda path, n: shorter.get(path, n))

@@ -28,6 +28,15 @@ def test_a_stored_recipe_of_another_version_is_refused():
         Recipe.from_state({"name": "inflection"})
 
 
+TOO_SMALL = ("min_count=0", "merges=-1", "width=0", "max_length=0", "sentences=0")
+
+
+@pytest.mark.parametrize("wrong", [*TOO_SMALL, "held_out=1", "held_out=-0.1"])
+def test_a_setting_that_only_search_or_data_need_is_refused_before_training(wrong):
+    with pytest.raises(FenchelError, match=wrong.partition("=")[0]):
+        recipe("inflection", [wrong])
+
+
 def test_the_inflection_recipe_is_the_papers():
     made = recipe("inflection")
     assert (made.model.hidden_size, made.model.embedding_size, made.model.layers) == (300, 300, 2)

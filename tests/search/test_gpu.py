@@ -9,6 +9,7 @@ from fenchel.search import autocomplete, beam_search, exact_search, sample
 from fenchel.search.beam import Beam
 from fenchel.search.history import History
 from fenchel.search.largest import largest
+from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import reorder
 from tests.implementations import waiting_is_an_error
 from tests.search.models import EOS, RecurrentStepper
@@ -59,8 +60,10 @@ def test_a_step_never_waits_for_the_device(size):
     beam, history = Beam.start(stepper, 5, 5), History(stepper, 5, 9)
     state = stepper.start(5)
     probabilities = torch.rand(12, 5, size, device="cuda").square()
+    sound = Soundness(stepper.device)
     with waiting_is_an_error():
         for length in range(3):
+            sound.look(probabilities, beam.scores > float("-inf"))
             beam, tokens, parents = beam.advance(probabilities, EOS, length)
             history.append(beam.rows, tokens, parents)
             state = reorder(state, parents + beam.first_slots)

@@ -37,7 +37,7 @@ def attention_map(
     return picture(
         width,
         height,
-        f"attention of {''.join(target)}: {used} of {len(source) * len(target)} weights are not zero",
+        f"attention of {' '.join(target)}: {used} of {len(source) * len(target)} weights are not zero",
         *(_source_label(left + CELL * (i + 0.5), top - 6, s) for i, s in enumerate(source)),
         *(label(left - 6, top + CELL * (j + 0.66), t, "end") for j, t in enumerate(target)),
         _grid(left, top, len(source), len(target)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fenchel.analysis.history import read_log
 from fenchel.analysis.of_run import choose, prediction_of, sections_of
@@ -30,7 +31,7 @@ def comparison(
         sections=[
             Section("Beside each other", tables=[table], charts=_charts(models, examples)),
             *(
-                Section(f"{chosen}: {section.title.lower()}", **_rest(section))
+                replace(section, title=f"{chosen}: {section.title.lower()}")
                 for section in sections_of(trained, examples, figures, answers, shown)
             ),
             *(
@@ -46,10 +47,6 @@ def comparison(
         ],
         settings={key: str(value) for key, value in settings(trained.recipe).items()},
     )
-
-
-def _rest(section: Section) -> dict:
-    return {name: value for name, value in vars(section).items() if name != "title"}
 
 
 def _charts(models: Models, examples: Sequence[Example]) -> list[Chart]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from fenchel.analysis.figures import explained
 from fenchel.analysis.history import history_charts, read_log
 from fenchel.analysis.looks import look
 from fenchel.analysis.report import Chart, Prediction, Report, Section, Table
@@ -18,8 +19,6 @@ from fenchel.recipes.overrides import settings
 from fenchel.recipes.running import Trained
 from fenchel.search import Answer, Lattice
 
-SHOWN = ("accuracy", "bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "token_accuracy", "single")
-SHOWN += ("complete", "certified", "attention_support", "output_support", "examples")
 LONGEST = 60  # symbols of a source that still make a readable picture
 
 
@@ -35,7 +34,7 @@ def report_of(
     figures, answers = figures_of(trained, examples, progress=progress)
     recipe = trained.recipe
     return Report(
-        title=f"{recipe.name}: {trained.run.path.name}",
+        title=f"{recipe.name}: {trained.run.path.resolve().name}",
         summary=f"{recipe.summary}; measured on {len(examples)} examples ({split})",
         sections=sections_of(trained, examples, figures, answers, shown),
         settings={key: str(value) for key, value in settings(recipe).items()},
@@ -60,7 +59,15 @@ def sections_of(
     )
     chosen = choose(examples, answers, run.codec, shown)
     return [
-        Section("Figures", tables=[_figures(figures), _counts(answers), *_groups(figures)]),
+        Section(
+            "Figures",
+            str(figures.get("signature", "")),
+            tables=[
+                _figures(figures, trained.recipe.metric),
+                _counts(answers),
+                *_groups(figures),
+            ],
+        ),
         Section("Training", charts=history_charts(read_log(run.log_path))),
         Section("Supports", charts=[by_position]),
         Section(
@@ -74,10 +81,15 @@ def sections_of(
 def choose(
     examples: Sequence[Example], answers: Sequence[Answer], codec: Codec, count: int
 ) -> list[int]:
-    """The places of examples with several answers, with a wrong one, with a clear one, in turns."""
+    """The places of examples with several answers, with a wrong one, with a clear one, in turns.
+
+    They are among those whose attention makes a readable picture, if there are any.
+    """
     kinds: dict[str, list[int]] = {"several": [], "wrong": [], "clear": []}
+    lengths = [len(codec.source_symbols(example)) for example in examples]
+    some_are_short = min(lengths, default=0) <= LONGEST
     for place, (example, answer) in enumerate(zip(examples, answers, strict=True)):
-        if len(codec.source_symbols(example)) > LONGEST:
+        if some_are_short and lengths[place] > LONGEST:
             continue
         right = codec.decode(answer.best.tokens) == example.target
         several = answer.complete and len(answer.hypotheses) > 1
@@ -90,23 +102,24 @@ def prediction_of(trained: Trained, example: Example, answer: Answer) -> Predict
     """An example as the report shows it."""
     codec = trained.run.codec
     seen = look(trained.run.model, codec, example, answer.best.tokens)
+    readable = len(seen.source) <= LONGEST
     return Prediction(
         source=asked(example, codec),
         target=example.target,
         best=codec.decode(answer.best.tokens),
         lattice=Lattice.of(answer),
         certificate=SENTENCES[proof(answer)],
-        symbols=lambda token: codec.target_vocabulary.symbols([token])[0],
-        separator="" if trained.recipe.data.segmentation == "characters" else " ",
+        symbols=codec.target_symbol,
+        separator=codec.separator,
         source_symbols=seen.source,
         target_symbols=seen.target,
-        attention=seen.weights,
+        attention=seen.weights if readable else (),
     )
 
 
-def _figures(figures: Figures) -> Table:
-    rows = [(name, figures[name]) for name in SHOWN if figures.get(name) is not None]
-    return Table("accuracies and shares in percent, supports in numbers", ["figure", "value"], rows)
+def _figures(figures: Figures, metric: str) -> Table:
+    columns = ["figure", "value", "meaning"]
+    return Table("what was measured", columns, explained(figures, metric))
 
 
 def _groups(figures: Figures) -> list[Table]:

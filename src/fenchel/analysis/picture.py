@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fenchel.analysis.markup import Markup, element
+from fenchel.search.labels import columns
 
+DRAWN = {" ": "␣", "\t": "⇥", "\n": "⏎", "\r": "⏎"}
 CHARACTER = 7.2  # the width of one character of the pictures' font, at 12 pixels
 
 
@@ -32,12 +34,12 @@ def figure(content: Markup, caption: str) -> Markup:
 
 
 def visible(symbol: str) -> str:
-    """A symbol as it can be seen: a space is drawn, and the end of a sequence has a name.
+    """A symbol as it can be seen: spaces and the ends of lines are drawn.
 
     >>> visible(" "), visible("a")
     ('␣', 'a')
     """
-    return "␣" if symbol == " " else symbol
+    return DRAWN.get(symbol, symbol)
 
 
 def width_of(texts: list[str]) -> float:
@@ -45,5 +47,7 @@ def width_of(texts: list[str]) -> float:
 
     >>> width_of(["a", "abc"])
     21.6
+    >>> width_of(["日本"])
+    28.8
     """
-    return round(max((len(text) for text in texts), default=0) * CHARACTER, 2)
+    return round(max(map(columns, texts), default=0) * CHARACTER, 2)

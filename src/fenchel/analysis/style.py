@@ -12,9 +12,7 @@ h1{font-size:1.7rem;line-height:1.2;margin:0 0 .3rem}
 h2{font-size:1.2rem;margin:2.6rem 0 .6rem;padding-top:.8rem;border-top:1px solid var(--rule)}
 h3{font-size:1rem;margin:1.8rem 0 .3rem}
 p{margin:.4rem 0;max-width:44rem}
-a{color:var(--mark)}
-code,pre,svg text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-code,pre{font-size:.9em}
+svg text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .faint,figcaption,caption{color:var(--faint);font-size:.9rem}
 .scroll{overflow-x:auto}
 figure{margin:.8rem 0}
@@ -35,9 +33,6 @@ svg .grid{stroke:var(--rule);stroke-width:1;fill:none}
 svg .w{fill:var(--mark)}
 svg polyline{fill:none;stroke-width:2}
 svg .edge{fill:none;stroke:var(--mark);stroke-linecap:round}
-svg .node{fill:var(--paper);stroke:var(--mark);stroke-width:1.5}
-svg .end{fill:var(--mark)}
-svg .best{font-weight:700}
 svg .key{font-weight:600}
 """ + "".join(
     f"svg polyline.s{k}{{stroke:var(--s{k})}}svg text.s{k},svg .dot.s{k}{{fill:var(--s{k})}}\n"

@@ -16,7 +16,7 @@ FEWEST = 5  # a mean over fewer examples says little
 
 @dataclass(frozen=True)
 class Supports:
-    """Mean numbers of non-zeros at the 1st, 2nd, … target position, and over all of them.
+    """Mean numbers of non-zeros at the 1st, 2nd, … target position.
 
     `counts` says how many examples reach a position.
     """

@@ -13,13 +13,14 @@ SENTENCES = {
 }
 
 
-def proof(answer: Answer) -> str:
-    """What a search has proven, as the word that `SENTENCES` explains."""
+def proof(answer: Answer, rank: int = 0) -> str:
+    """What a search has proven of its answer number `rank`, as the word that `SENTENCES` explains."""
     if answer.single:
         return "only"
     if answer.complete:
         return "complete"
-    return "best" if answer.certified else "unproven"
+    as_good = answer.hypotheses[rank].probability == answer.best.probability
+    return "best" if answer.certified and as_good else "unproven"
 
 
 def tags_of(example: Example, codec: Codec) -> tuple[str, ...]:

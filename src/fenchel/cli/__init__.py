@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,12 +11,14 @@ from fenchel.errors import FenchelError
 from fenchel.extras import require
 
 BROKEN_RULE, INTERRUPTED = 2, 130
-GO_ON = "interrupted; the same command goes on from the last checkpoint, if one was written"
+LONG = ("train", "reproduce")
+GO_ON = "the same command goes on from the last checkpoint, if one was written"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code: 0, 2 for a broken rule, 130 when interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _escape_what_cannot_be_printed()
     try:
         require("typer", extra="train")
         require("rich", extra="train")
@@ -25,18 +29,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except FenchelError as error:
         _complain(str(error))
         sys.exit(BROKEN_RULE)
+    except OSError as error:
+        where = "" if error.filename is None else f"{error.filename}: "
+        _complain(f"{where}{error.strerror or error}")
+        sys.exit(BROKEN_RULE)
     except KeyboardInterrupt:
-        _complain(GO_ON)
+        _say_interrupted(given)
         sys.exit(INTERRUPTED)
     except SystemExit as left:
         # Typer and Lightning both turn an interruption into an exit of their own.
         if left.code == INTERRUPTED or isinstance(left.__context__, KeyboardInterrupt):
-            _complain(GO_ON)
+            _say_interrupted(given)
             sys.exit(INTERRUPTED)
         raise
 
 
+def _say_interrupted(arguments: Sequence[str]) -> None:
+    _complain(f"interrupted; {GO_ON}" if arguments[0] in LONG else "interrupted")
+
+
+def _escape_what_cannot_be_printed() -> None:
+    """Write a letter that the output's encoding lacks as its number, rather than stop there."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _complain(message: str) -> None:
-    """One red message; plain where it is not a terminal."""
-    red, plain = ("\033[31m", "\033[0m") if sys.stderr.isatty() else ("", "")
+    """One red message; plain where it is not a terminal, or one without colours."""
+    coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    red, plain = ("\033[31m", "\033[0m") if coloured else ("", "")
     print(f"{red}fenchel: {message}{plain}", file=sys.stderr)

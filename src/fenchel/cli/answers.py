@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from fenchel.analysis.wording import SENTENCES, asked, proof, tags_of
 from fenchel.data import Codec, Example
 from fenchel.search import Answer
+
+BREAKS = str.maketrans("\t\n\r", "   ")
+WIDEST_SENTENCE = max(map(len, SENTENCES.values()))
+BESIDE = 11  # columns of the probability and of the gaps
 
 
 def as_object(example: Example, answer: Answer, codec: Codec) -> dict[str, Any]:
@@ -32,31 +37,43 @@ def as_object(example: Example, answer: Answer, codec: Codec) -> dict[str, Any]:
 
 def as_lines(example: Example, answer: Answer, codec: Codec, most: int) -> list[str]:
     """One example's answers between tabs: what was asked, the answer, its probability, the proof."""
+    question = asked(example, codec).translate(BREAKS)
     return [
         "\t".join(
-            (asked(example, codec), codec.decode(h.tokens), f"{h.probability:.4g}", proof(answer))
+            (
+                question,
+                codec.decode(hypothesis.tokens).translate(BREAKS),
+                f"{hypothesis.probability:.4g}",
+                proof(answer, rank),
+            )
         )
-        for h in answer.hypotheses[:most]
+        for rank, hypothesis in enumerate(answer.hypotheses[:most])
     ]
 
 
 def as_table(
-    examples: Sequence[Example], answers: Sequence[Answer], codec: Codec, most: int
+    examples: Sequence[Example], answers: Sequence[Answer], codec: Codec, most: int, width: int
 ) -> Table:
-    """Answers for a terminal: the best in bold, what was proven beside it."""
+    """Answers for a terminal: the best in bold, what was proven beside it.
+
+    Where `width` columns are too few for all, the proof is one word instead of a sentence.
+    """
+    rows = []
+    for example, answer in zip(examples, answers, strict=True):
+        for rank, hypothesis in enumerate(answer.hypotheses[:most]):
+            question = "" if rank else asked(example, codec)
+            text = codec.decode(hypothesis.tokens) + ("" if hypothesis.finished else " …")
+            word = "" if rank else proof(answer)
+            rows.append((question, text, f"{hypothesis.probability:.3f}", word))
+    texts = sum(max(cell_len(row[column]) for row in rows) for column in (0, 1))
+    brief = texts + BESIDE + WIDEST_SENTENCE > width
     result = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    result.add_column(overflow="fold", ratio=None)
+    result.add_column(overflow="fold")
     result.add_column(overflow="fold")
     result.add_column(justify="right", no_wrap=True)
     result.add_column(style="dim", no_wrap=True)
-    for example, answer in zip(examples, answers, strict=True):
-        for rank, hypothesis in enumerate(answer.hypotheses[:most]):
-            first = rank == 0
-            text = codec.decode(hypothesis.tokens) + ("" if hypothesis.finished else " …")
-            result.add_row(
-                Text(asked(example, codec)) if first else "",
-                Text(text, style="bold" if first else ""),
-                f"{hypothesis.probability:.3f}",
-                SENTENCES[proof(answer)] if first else "",
-            )
+    for question, text, probability, word in rows:
+        style = "bold" if word else ""
+        told = word if brief else SENTENCES.get(word, "")
+        result.add_row(Text(question), Text(text, style=style), probability, told)
     return result

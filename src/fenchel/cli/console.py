@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from fenchel.analysis.tables import Cell, shown
+
 WIDEST_TITLE = 76  # a longer one is broken rather than widening its table
 out = Console()
 notes = Console(stderr=True)
@@ -36,7 +38,7 @@ def write_json(value: object) -> None:
     write(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
-def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """A table for the terminal; columns of numbers are set to the right."""
     body = [list(row) for row in rows]
     result = Table(box=SIMPLE_HEAD, title=escape(title), title_justify="left", title_style="bold")
@@ -47,10 +49,3 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -
     for row in body:
         result.add_row(*(Text(shown(value)) for value in row))
     return result
-
-
-def shown(value: object) -> str:
-    """A value as the tables print it."""
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,28 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fenchel.analysis.figures import explained
 from fenchel.cli.console import grid, note, out, write_json
 from fenchel.cli.progress import counting
 
 if TYPE_CHECKING:
     from fenchel.data import Example
     from fenchel.recipes.running import Trained
-
-MEANINGS = {
-    "accuracy": "right answers, averaged over languages",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "rouge_1": "ROUGE-1",
-    "rouge_2": "ROUGE-2",
-    "rouge_l": "ROUGE-L",
-    "single": "share with one answer of non-zero probability",
-    "complete": "share with all answers of non-zero probability found",
-    "certified": "share proven to be the most probable",
-    "attention_support": "source positions attended, on average",
-    "output_support": "symbols considered, on average",
-    "token_accuracy": "right next symbols",
-    "examples": "examples",
-}
 
 
 def evaluate(
@@ -38,7 +23,9 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="FILE…", help="Examples with answers [default: the run's test set]."),
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept in search.")] = None,
+    beam: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Hypotheses kept in search.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Measure a run: accuracy, BLEU or ROUGE, supports, and how many answers are proven."""
@@ -73,11 +60,9 @@ def evaluated(
 
 def show(figures: Mapping[str, object], metric: str, title: str) -> None:
     """Print the figures, the main one first."""
-    order = [metric, *(key for key in MEANINGS if key != metric)]
-    rows = [
-        (key, figures[key], MEANINGS.get(key, "")) for key in order if figures.get(key) is not None
-    ]
-    out.print(grid(title, ["figure", "value", "meaning"], rows))
+    out.print(grid(title, ["figure", "value", "meaning"], explained(figures, metric)))
+    if figures.get("signature"):
+        note(str(figures["signature"]))
     groups = figures.get("groups")
     if isinstance(groups, Mapping) and 1 < len(groups) <= 12:
         out.print(grid("by language", ["language", metric], list(groups.items())))

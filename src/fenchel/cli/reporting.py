@@ -20,7 +20,9 @@ def report(
         list[str] | None,
         typer.Option(metavar="FILE…", help="Examples with answers [default: the run's test set]."),
     ] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Examples shown with their answers.")] = 6,
+    examples: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Examples shown with their answers.")
+    ] = 6,
 ) -> None:
     """Write a page with figures, training curves, supports, attention maps and lattices.
 
@@ -32,10 +34,10 @@ def report(
 
     trained = Trained.load(folder)
     split, measured = trained.examples(data or [])
-    with counting(f"answering {split}", len(measured)) as progress:
-        content = page(report_of(trained, measured, split, shown=examples, progress=progress))
     path = out or folder / "report.html"
     path.parent.mkdir(parents=True, exist_ok=True)
+    with counting(f"answering {split}", len(measured)) as progress:
+        content = page(report_of(trained, measured, split, shown=examples, progress=progress))
     path.write_text(content, encoding="utf-8")
     note(f"{len(content.encode()) // 1024} KB")
     write(str(path))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fenchel.cli.console import grid, note, notes, out, shown, warn
+from fenchel.analysis.tables import shown
+from fenchel.cli.console import grid, note, notes, out, warn
 from fenchel.errors import rule
 
 if TYPE_CHECKING:
@@ -39,10 +40,14 @@ def reproduce(
         typer.Option(metavar="PATTERN", help="Some experiments: a regular expression of names."),
     ] = "",
     seeds: Annotated[
-        int, typer.Option(min=1, help="Runs of every experiment; several also as an ensemble.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Runs of every experiment; several also as an ensemble."
+        ),
     ] = 1,
     jobs: Annotated[
-        int, typer.Option(min=1, help="Runs side by side, each in a process of its own.")
+        int,
+        typer.Option(metavar="N", min=1, help="Runs side by side, each in a process of its own."),
     ] = 1,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting, for all.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,15 +20,23 @@ class Searching:
     """Answers for examples, found as the options say: by a beam, exactly, or by sampling."""
 
     def __init__(
-        self, trained: Trained, beam: int | None, *, exact: bool, samples: int | None, seed: int
+        self,
+        trained: Trained,
+        beam: int | None,
+        *,
+        answers: int,
+        exact: bool,
+        samples: int | None,
+        seed: int,
     ) -> None:
         if exact and samples:
             raise rule("answers are searched or drawn", expected="--exact or --samples", got="both")
         self.run, self.settings = trained.run, trained.recipe.search
-        self.width = beam or self.settings.width
+        self.width = beam or max(answers, self.settings.width)
         self.samples, self.device = samples, best_device()
         self._generator = torch.Generator(self.device).manual_seed(seed)
-        self._search = self._draw if samples else exact_search if exact else beam_search
+        exactly = partial(exact_search, answers=answers)
+        self._search = self._draw if samples else exactly if exact else beam_search
 
     def __call__(
         self, examples: Sequence[Example], progress: Callable[[int], object] | None = None

@@ -16,7 +16,9 @@ def train(
     name: Annotated[str, typer.Argument(metavar="RECIPE", help="See fenchel list.")],
     train: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE…", help="What to learn from: TSV or JSONL, also .xz."),
+        typer.Option(
+            metavar="FILE…", help="What to learn from: TSV, JSONL, two parallel files; also .xz."
+        ),
     ] = None,
     dev: Annotated[
         list[str] | None,
@@ -31,11 +33,15 @@ def train(
         Path | None, typer.Option(metavar="DIR", help="The run's folder [default: runs/RECIPE].")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the data, at most.")
+        int | None, typer.Option(metavar="N", min=1, help="Passes over the data, at most.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of everything random.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of everything random.")
+    ] = None,
     devices: Annotated[str | None, typer.Option(help="How many GPUs or processes.")] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="How many machines.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many machines.")
+    ] = None,
     strategy: Annotated[str | None, typer.Option(help="How they work together: ddp, …")] = None,
     changes: Annotated[
         list[str] | None,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fenchel import plot
+from fenchel.analysis.picture import visible
 from fenchel.analysis.wording import SENTENCES, asked, proof
-from fenchel.cli.answers import as_lines, as_object, as_table
+from fenchel.cli.answers import BREAKS, as_lines, as_object, as_table
 from fenchel.cli.console import out, write, write_json
 from fenchel.cli.searching import Searching
-from fenchel.data import Example
+from fenchel.data import Codec, Example
 from fenchel.errors import rule
-from fenchel.recipes.running import Trained
 from fenchel.search import Answer, Lattice
 
-View = Callable[[Sequence[Example], Sequence[Answer]], None]
+PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -37,47 +37,61 @@ class Wishes:
     as_json: bool
     picture: Path | None
 
+    def __post_init__(self) -> None:
+        if self.as_json and (self.lattice or self.autocomplete):
+            expected, got = "--json, or --lattice and --autocomplete", "both"
+            raise rule("answers are written or drawn", expected=expected, got=got)
+        if self.picture is not None and self.picture.suffix.lower() not in PICTURES:
+            expected, got = f"a name that ends with {' or '.join(PICTURES)}", self.picture
+            raise rule("the picture can be written", expected=expected, got=got)
 
-def view(trained: Trained, searching: Searching, wishes: Wishes) -> View:
-    """The function that shows examples with their answers."""
-    codec = trained.run.codec
-    separator = "" if trained.recipe.data.segmentation == "characters" else " "
 
-    def name(token: int) -> str:
-        return codec.target_vocabulary.symbols([token])[0]
+@dataclass(frozen=True)
+class View:
+    """Shows examples with their answers."""
 
-    def show_drawn(example: Example, answer: Answer) -> None:
-        write(f"{asked(example, codec)}  ({SENTENCES[proof(answer)]})")
-        if wishes.lattice:
-            write(Lattice.of(answer).text(name, separator=separator))
-        if wishes.autocomplete:
-            write(searching.completion(example, answer.best.tokens).text(name))
+    codec: Codec
+    searching: Searching
+    wishes: Wishes
 
-    def show(examples: Sequence[Example], answers: Sequence[Answer]) -> None:
+    def __call__(self, examples: Sequence[Example], answers: Sequence[Answer]) -> None:
+        wishes, codec = self.wishes, self.codec
         drawn = wishes.lattice or wishes.autocomplete
         if out.is_terminal and not drawn and not wishes.as_json:
-            out.print(as_table(examples, answers, codec, wishes.most))
+            out.print(as_table(examples, answers, codec, wishes.most, out.width))
         else:
             for example, answer in zip(examples, answers, strict=True):
                 if wishes.as_json:
                     write_json(as_object(example, answer, codec))
                 elif drawn:
-                    show_drawn(example, answer)
+                    self._draw(example, answer)
                 else:
                     write("\n".join(as_lines(example, answer, codec, wishes.most)))
         if wishes.picture is not None:
-            save_picture(wishes.picture, examples[0], answers[0])
+            self._save_picture(wishes.picture, examples[0], answers[0])
 
-    def save_picture(path: Path, example: Example, answer: Answer) -> None:
-        if wishes.autocomplete:
-            axes: Any = plot.autocompletion(searching.completion(example, answer.best.tokens), name)
+    def _draw(self, example: Example, answer: Answer) -> None:
+        question = asked(example, self.codec).translate(BREAKS)
+        write(f"{question}  ({SENTENCES[proof(answer)]})")
+        if self.wishes.lattice:
+            write(Lattice.of(answer).text(self._in_a_word, separator=self.codec.separator))
+        if self.wishes.autocomplete:
+            completion = self.searching.completion(example, answer.best.tokens)
+            write(completion.text(self._alone))
+
+    def _save_picture(self, path: Path, example: Example, answer: Answer) -> None:
+        if self.wishes.autocomplete:
+            completion = self.searching.completion(example, answer.best.tokens)
+            axes: Any = plot.autocompletion(completion, self._alone)
         else:
-            axes = plot.lattice(answer, name, title=asked(example, codec))
-        try:
-            axes.figure.savefig(path)
-        except (OSError, ValueError) as error:
-            raise rule(
-                "the picture can be written", expected="a .png or .svg", got=error
-            ) from error
+            axes = plot.lattice(answer, self._in_a_word, title=asked(example, self.codec))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        axes.figure.savefig(path)
 
-    return show
+    def _in_a_word(self, token: int) -> str:
+        """A symbol among others on one line."""
+        return self.codec.target_symbol(token).translate(BREAKS)
+
+    def _alone(self, token: int) -> str:
+        """A symbol by itself, where a space would not be seen."""
+        return visible(self.codec.target_symbol(token))

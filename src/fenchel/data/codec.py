@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from fenchel.data.example import Example
-from fenchel.data.segmentation import Segmentation, learn, restore
+from fenchel.data.segmentation import Characters, Segmentation, learn, restore
 from fenchel.data.vocabulary import BOS, EOS, PAD, Vocabulary
 from fenchel.errors import rule
 
@@ -147,6 +147,15 @@ class Codec:
             if i not in (PAD, BOS):
                 kept.append(i)
         return self.target_segmentation.join(self.target_vocabulary.symbols(kept))
+
+    def target_symbol(self, token: int) -> str:
+        """The symbol of one target number, as a lattice shows it."""
+        return self.target_vocabulary.symbols([token])[0]
+
+    @property
+    def separator(self) -> str:
+        """What stands between target symbols that are shown one by one: nothing between letters."""
+        return "" if isinstance(self.target_segmentation, Characters) else " "
 
     def state(self) -> dict[str, Any]:
         """What `from_state` needs, as JSON can hold it."""

@@ -1,8 +1,9 @@
 """Morphological inflection: a lemma and its tags to a form, in one language or in many.
 
 TSV as in the shared tasks of SIGMORPHON, `lemma form tags` with tags between semicolons, where a
-fourth column may name the language; `lemma tags` where forms are to be predicted. JSONL has the
-fields lemma, form, tags (a text or a list) and language.
+fourth column may name the language; `lemma tags` where forms are to be predicted, or `lemma tags
+language` below a line with these names. JSONL has the fields lemma, form, tags (a text or a list) and
+language.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from fenchel.data.lines import is_standard_input, plain_name
 from fenchel.data.records import Record, read_records
 from fenchel.errors import rule
 
-LAYOUTS = (("lemma", "form", "tags"), ("lemma", "tags"), ("lemma", "form", "tags", "language"))
+# Of the layouts with equally many columns the last is meant where the columns are not named.
+LAYOUTS = (
+    ("lemma", "tags", "language"),
+    ("lemma", "form", "tags"),
+    ("lemma", "tags"),
+    ("lemma", "form", "tags", "language"),
+)
 _SPLIT = "train-high|train-medium|train-low|train|covered-test|test|dev|valid|val"
 _ENDING = re.compile(rf"[-._](?:{_SPLIT})$")
 _NO_LANGUAGE = re.compile(rf"(?:{_SPLIT}|training|validation|data|input|words|lemmas)?")

@@ -14,6 +14,7 @@ from pathlib import Path
 from fenchel.data.lines import count_lines, plain_or_packed
 from fenchel.errors import rule
 
+ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".zip")
 INFLECTION_SPLITS = ("train-high", "train-medium", "train-low", "dev", "test")
 
 
@@ -65,6 +66,9 @@ class Check:
         """The result as sentences, naming at most so many files of each kind."""
         total = len(self.data.lines)
         sentences = [f"{self.folder}: {len(self.whole)} of {total} files of {self.data.name}."]
+        if not self.whole and not self.different:
+            packed = sorted(p.name for p in self.folder.iterdir() if p.name.endswith(ARCHIVES))
+            sentences += [f"{name} is there, and is to be unpacked first." for name in packed]
         sentences += [f"{path} is missing." for path in self.missing[:most]]
         if len(self.missing) > most:
             sentences.append(f"{len(self.missing) - most} more are missing.")

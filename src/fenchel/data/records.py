@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -13,6 +14,7 @@ from fenchel.errors import FenchelError
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 SHOWN = 60
+HALF_A_LETTER = re.compile(r"\\u[dD][89a-fA-F]")  # whole if the other half follows
 
 
 @dataclass(slots=True)
@@ -84,9 +86,14 @@ def _json_records(
     for number, text in enumerate(lines.texts, start=1):
         try:
             fields = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             got = f"{_shown(text)} ({error})"
-            raise lines.error(number, "not JSON", expected="one JSON object", got=got) from error
+            raise lines.error(
+                number, "not JSON", expected="one JSON object a line", got=got
+            ) from error
+        if HALF_A_LETTER.search(text) and not _is_encodable(fields):
+            got = "half of a pair of surrogates"
+            raise lines.error(number, "text is Unicode", expected="whole letters", got=got)
         if not isinstance(fields, dict):
             raise lines.error(number, "not an object", expected="one JSON object", got=_shown(text))
         record = Record({name: fields[name] for name in names if name in fields}, lines, number)
@@ -95,6 +102,14 @@ def _json_records(
                 got = f"{', '.join(fields)}: {_shown(text)}" if fields else "an empty object"
                 raise record.error(f"{name} is missing", expected=", ".join(names), got=got)
         yield record
+
+
+def _is_encodable(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(value: object) -> str:

@@ -78,7 +78,13 @@ class Vocabulary:
     def symbols(self, ids: Iterable[int]) -> list[str]:
         """The symbol of every number."""
         names = self._names
-        return [names[i] for i in ids]
+        try:
+            return [names[i] for i in ids]
+        except IndexError as error:
+            expected = f"0 to {len(names) - 1}"
+            raise rule(
+                "numbers are of this vocabulary", expected=expected, got="a larger one"
+            ) from error
 
     def state(self) -> list[str]:
         """What `from_state` needs, as JSON can hold it."""

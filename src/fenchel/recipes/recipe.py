@@ -19,6 +19,11 @@ def empty_model(**choices: Any) -> Seq2SeqConfig:
     return Seq2SeqConfig(source_size=SPECIAL, target_size=SPECIAL, **choices)
 
 
+def _check_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise rule(f"{name} is a number", expected=f"an integer of at least {least}", got=value)
+
+
 @dataclass(frozen=True)
 class DataConfig:
     """How files become symbols.
@@ -39,6 +44,12 @@ class DataConfig:
     min_count: int = 1
     held_out: float = 0.1
 
+    def __post_init__(self) -> None:
+        _check_least("min_count", self.min_count, 1)
+        _check_least("merges", self.merges, 0)
+        if not 0 <= self.held_out < 1:
+            raise rule("held_out is a share", expected="a number in [0, 1)", got=self.held_out)
+
 
 @dataclass(frozen=True)
 class SearchConfig:
@@ -50,6 +61,11 @@ class SearchConfig:
     width: int = 5
     max_length: int = 100
     sentences: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("width", "max_length", "sentences"):
+            if getattr(self, name) is not None:
+                _check_least(name, getattr(self, name), 1)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fenchel.data import Codec, Example
+from fenchel.data import Codec, Encoded, Example
 from fenchel.errors import rule
 from fenchel.recipes.public import PublicSet
-from fenchel.recipes.reading import Paths, Splits, absolute, read, shipped
+from fenchel.recipes.reading import Paths, Splits, absolute, read, shipped, splits
 from fenchel.recipes.recipe import Recipe
 from fenchel.training import Run, RunResult, fit
 from fenchel.training.progress import Record
+from fenchel.training.run import digest
 
 Files = Mapping[str, Sequence[str]]
 
@@ -87,7 +88,10 @@ class Trained:
         )
 
     def examples(self, paths: Paths = ()) -> tuple[str, list[Example]]:
-        """What to measure with, and its name: these files, else the run's test set, else its dev set."""
+        """What to measure with, and its name: these files, else the run's test set, else its dev set.
+
+        A dev set that was held out of the training files is held out of them again.
+        """
         if paths:
             return "data", read(self.recipe.data, paths, need_targets=True)
         if self.public is not None:
@@ -95,6 +99,15 @@ class Trained:
         for split in ("test", "dev"):
             if self.files.get(split):
                 return split, read(self.recipe.data, self.files[split], need_targets=True)
-        if self.recipe.data.format == "inflection" and not self.files.get("train"):
+        if self.files.get("train"):
+            return "dev", self._held_out()
+        if self.recipe.data.format == "inflection":
             return "test", shipped()["test"]
         raise rule("the run has a test or a dev set", expected="--data FILE", got="neither")
+
+    def _held_out(self) -> list[Example]:
+        found = splits(self.recipe, self.files["train"], [], [])
+        if digest(Encoded.of(found.train, self.run.codec)) != self.run.data:
+            statement = "the files that the run has learned from are as they were"
+            raise rule(statement, expected="the same examples, or --data FILE", got="others")
+        return found.dev

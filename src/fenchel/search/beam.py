@@ -11,6 +11,7 @@ from fenchel.search.answers import Answer
 from fenchel.search.history import History
 from fenchel.search.largest import in_order, largest
 from fenchel.search.sizes import positive
+from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import BOS, EOS, Stepper, reorder, step, steps_between_checks, take_rows
 
 NEVER = float("-inf")
@@ -59,15 +60,18 @@ def beam_search(
     tokens = torch.full_like(beam.scores, bos, dtype=torch.int64)
     state = stepper.start(width)
     retired: list[Beam] = []
+    sound = Soundness(stepper.device)
     pause = steps_between_checks(stepper.device)
     for length in range(max_length):
         probabilities, state = step(stepper, tokens, state, eos)
+        sound.look(probabilities, beam.scores > NEVER)
         beam, tokens, parents = beam.advance(probabilities, eos, length)
         history.append(beam.rows, tokens, parents)
         if width > 1:
             state = reorder(state, parents + beam.first_slots)
         if (length + 1) % pause:
             continue
+        sound.check()
         alive = beam.alive().nonzero().squeeze(-1)
         if not len(alive):
             return history.answers([*retired, beam])
@@ -77,6 +81,8 @@ def beam_search(
             stepper = select(alive)
             beam, tokens, state = beam.take(alive), tokens[alive], take_rows(state, alive)
     probabilities, state = step(stepper, tokens, state, eos)
+    sound.look(probabilities, beam.scores > NEVER)
+    sound.check()
     return history.answers([*retired, beam.close(probabilities, eos, max_length)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import index
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from fenchel.errors import rule
 from fenchel.search.labels import Symbols, labels, percent
 from fenchel.search.largest import largest
 from fenchel.search.sizes import positive
+from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import BOS, EOS, Stepper, step
 
 
@@ -103,22 +105,36 @@ def autocomplete(
         raise rule(
             "one sequence a sentence", expected=f"{stepper.batch_size} of them", got=len(sequences)
         )
-    longest = max(map(len, sequences), default=0) + 1
-    padded = [[*tokens, *[eos] * (longest - len(tokens))] for tokens in sequences]
+    given = [[index(token) for token in tokens] for tokens in sequences]
+    longest = max(map(len, given), default=0) + 1
+    padded = [[*tokens, *[eos] * (longest - len(tokens))] for tokens in given]
     targets = torch.tensor(padded, dtype=torch.int64, device=stepper.device).view(-1, longest)
     tokens = torch.full_like(targets[:, :1], bos)
-    state, steps = stepper.start(1), []
+    ends = torch.tensor([[len(of_row)] for of_row in given], device=stepper.device)
+    state, steps, sound = stepper.start(1), [], Soundness(stepper.device)
     for length in range(longest):
         probabilities, state = step(stepper, tokens, state, eos)
+        if not steps:
+            _check_known(padded, probabilities.shape[-1])
+        sound.look(probabilities, ends >= length)
         tokens = targets[:, length : length + 1]
         steps.append(_step(probabilities.squeeze(1), tokens, candidates))
+    sound.check()
     rows = [torch.stack(parts, 1).tolist() for parts in zip(*steps, strict=True)]
     return [
         Completion(
             tuple(_completed(*step) for step in list(zip(*of_row, strict=True))[: length + 1])
         )
-        for length, *of_row in zip(map(len, sequences), padded, *rows, strict=True)
+        for length, *of_row in zip(map(len, given), padded, *rows, strict=True)
     ]
+
+
+def _check_known(sequences: list[list[int]], size: int) -> None:
+    """Refuse tokens outside the vocabulary, which a GPU would answer with an abort."""
+    outside = {token for tokens in sequences for token in tokens if not 0 <= token < size}
+    if outside:
+        expected, got = f"tokens from 0 to {size - 1}", f"{sorted(outside)}"
+        raise rule("sequences are of the model's tokens", expected=expected, got=got)
 
 
 def _step(probabilities: Tensor, tokens: Tensor, candidates: int) -> tuple[Tensor, ...]:

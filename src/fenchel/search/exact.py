@@ -10,6 +10,7 @@ from fenchel.search.answers import Answer
 from fenchel.search.beam import beam_search
 from fenchel.search.frontier import Prefix, Sentence, Storage, most_waiting
 from fenchel.search.sizes import positive
+from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import BOS, EOS, Stepper, step
 
 NEVER = float("-inf")
@@ -113,6 +114,7 @@ class _Search:
         self.width, self.max_length = width, max_length
         self.bos, self.eos = marks
         self.storages = {0: Storage(stepper.start(width))}
+        self.sound = Soundness(stepper.device)
 
     def expand(self, depth: int) -> None:
         """Continue up to `width` prefixes of this length of every sentence by all tokens."""
@@ -139,6 +141,8 @@ class _Search:
         device = probabilities.device
         bounds = [[sentence.bound] for sentence in self.sentences]
         scores = self._table([[-p.cost for p in row] for row in popped], NEVER)
+        self.sound.look(probabilities, scores > NEVER)
+        self.sound.check()
         joint = scores.unsqueeze(-1) + probabilities.double().log()
         above = joint > torch.tensor(bounds, dtype=torch.float64, device=device).unsqueeze(-1)
         lost = joint.masked_fill(above, NEVER).flatten(1).amax(-1).tolist()

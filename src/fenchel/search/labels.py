@@ -5,13 +5,24 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 
+from fenchel.errors import rule
+
 Label = Callable[[int], str]
 Symbols = Label | Sequence[str]
 
 
 def labels(symbols: Symbols) -> Label:
     """Token ↦ text, from a function or from the list of all symbols."""
-    return symbols if callable(symbols) else symbols.__getitem__
+    if callable(symbols):
+        return symbols
+
+    def label(token: int) -> str:
+        if not 0 <= token < len(symbols):
+            expected, got = f"more than {token} of them", len(symbols)
+            raise rule("every token has a symbol", expected=expected, got=got)
+        return symbols[token]
+
+    return label
 
 
 def percent(probability: float) -> str:

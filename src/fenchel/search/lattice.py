@@ -51,11 +51,14 @@ class Lattice:
 
     @classmethod
     def of(cls, answer: Answer) -> Lattice:
-        """The lattice of an answer, as `beam_search`, `exact_search` or `support` return it."""
+        """The lattice of an answer, as `beam_search`, `exact_search` or `support` return it.
+
+        A sequence that is there twice, as samples can be, counts once.
+        """
         nodes: list[tuple[int, ...]] = [()]
         masses = [0.0]
         targets: dict[tuple[int, int | None], int] = {}
-        for hypothesis in answer.hypotheses:
+        for hypothesis in dict.fromkeys(answer.hypotheses):
             node, way = 0, [*hypothesis.tokens, *([None] if hypothesis.finished else [])]
             masses[0] += hypothesis.probability
             for length, token in enumerate(way, start=1):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from fenchel.errors import rule
+
 Distribution = Callable[[tuple[int, ...]], Tensor]
 
 
@@ -26,6 +28,8 @@ class PrefixStepper:
 
     def __init__(self, distributions: Sequence[Distribution]) -> None:
         self._distributions = list(distributions)
+        if not self._distributions:
+            raise rule("a stepper has sentences", expected="at least one function", got="none")
         self._known: list[dict[tuple[int, ...], Tensor]] = [{} for _ in self._distributions]
 
     @property

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from fenchel.search.answers import Hypothesis
 from fenchel.search.sizes import positive
+from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import BOS, EOS, Stepper, step, steps_between_checks
 
 
@@ -44,8 +45,10 @@ def sample(
     ended = torch.zeros(shape, dtype=torch.bool, device=device)
     state, steps = stepper.start(count), []
     pause = steps_between_checks(device)
+    sound = Soundness(device)
     for length in range(max_length + 1):
         probabilities, state = step(stepper, tokens, state, eos)
+        sound.look(probabilities, ~ended)
         tokens, score = draw(probabilities, generator)
         over = tokens == eos
         if length == max_length:
@@ -56,6 +59,7 @@ def sample(
         steps.append(tokens)
         if length % pause == 0 and bool(ended.all()):
             break
+    sound.check()
     return _hypotheses(torch.stack(steps, -1), scores, ended, max_length, eos)
 
 

@@ -6,7 +6,7 @@ from fenchel.errors import rule
 
 
 def positive(**sizes: int) -> None:
-    """Refuse a count below 1, by its name.
+    """Refuse what is not a count of at least 1, by its name.
 
     >>> positive(width=5, max_length=0)
     Traceback (most recent call last):
@@ -14,5 +14,5 @@ def positive(**sizes: int) -> None:
     fenchel.errors.FenchelError: max_length must be positive: expected an integer above 0, got 0
     """
     for name, value in sizes.items():
-        if value < 1:
-            raise rule(f"{name} must be positive", expected="an integer above 0", got=value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise rule(f"{name} must be positive", expected="an integer above 0", got=repr(value))

@@ -1,0 +1,95 @@
+"""What is no distribution proves nothing: every search refuses it, and every wrong argument."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fenchel import FenchelError, search
+
+NAN = float("nan")
+GOOD = torch.tensor([0, 0, 0.5, 0.3, 0.2])
+SEARCHES = {
+    "beam": lambda stepper: search.beam_search(stepper, max_length=4),
+    "exact": lambda stepper: search.exact_search(stepper, max_length=4),
+    "support": lambda stepper: search.support(stepper, max_length=4),
+    "sample": lambda stepper: search.sample(stepper, 5, max_length=4),
+    "autocomplete": lambda stepper: search.autocomplete(stepper, [(3, 4)]),
+}
+NO_DISTRIBUTIONS = {
+    "NaN": [0, 0, 0.5, NAN, 0.2],
+    "NaN at the end": [0, 0, NAN, 0.3, 0.2],
+    "scores": [-3, -2, 1, 2, 3],
+    "a sum of 2": [0, 0, 0.5, 0.8, 0.7],
+    "a negative entry": [0, 0, 0.5, -0.3, 0.8],
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("row", NO_DISTRIBUTIONS.values(), ids=NO_DISTRIBUTIONS)
+@pytest.mark.parametrize("depth", [0, 1])
+def test_what_is_no_distribution_is_refused(name: str, row: list[float], depth: int) -> None:
+    bad = torch.tensor(row, dtype=torch.float32)
+    onwards = torch.tensor([0, 0, 0.0, 0.6, 0.4])
+    stepper = search.PrefixStepper([lambda prefix: bad if len(prefix) >= depth else onwards])
+    with pytest.raises(FenchelError, match="a stepper returns probabilities"):
+        SEARCHES[name](stepper)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_model_that_forbids_tokens_may_sum_to_less_than_one(name: str) -> None:
+    row = torch.tensor([0, 0, 0.5, 0.1, 0.1])
+    assert SEARCHES[name](search.PrefixStepper([lambda prefix: row]))
+
+
+def test_prefixes_that_are_not_in_use_may_have_any_probabilities() -> None:
+    certain = torch.tensor([0, 0, 0.0, 1.0, 0])
+    ends, nonsense = torch.tensor([0, 0, 1.0, 0, 0]), torch.full((5,), NAN)
+    ways = {(): certain, (3,): ends}
+    stepper = search.PrefixStepper([lambda prefix: ways.get(prefix, nonsense)])
+    (answer,) = search.beam_search(stepper, width=1, max_length=4)
+    assert answer.single
+    assert answer.best.tokens == (3,)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "3", True])
+@pytest.mark.parametrize("name", ["max_length", "width"])
+def test_counts_are_positive_integers(name: str, wrong: object) -> None:
+    stepper = search.PrefixStepper([lambda prefix: GOOD])
+    sizes: dict = {"max_length": 4, "width": 2, name: wrong}
+    with pytest.raises(FenchelError, match=f"{name} must be positive"):
+        search.beam_search(stepper, **sizes)
+
+
+def test_the_end_is_a_token() -> None:
+    with pytest.raises(FenchelError, match="eos is a token"):
+        search.beam_search(search.PrefixStepper([lambda prefix: GOOD]), max_length=4, eos=-1)
+
+
+@pytest.mark.parametrize("token", [5, -1])
+def test_autocompletion_refuses_tokens_outside_the_vocabulary(token: int) -> None:
+    with pytest.raises(FenchelError, match="expected tokens from 0 to 4"):
+        search.autocomplete(search.PrefixStepper([lambda prefix: GOOD]), [(3, token)])
+
+
+def test_autocompletion_takes_tensors() -> None:
+    stepper = search.PrefixStepper([lambda prefix: GOOD])
+    given = search.autocomplete(stepper, torch.tensor([[3, 4]]))  # type: ignore[arg-type]
+    assert given == search.autocomplete(stepper, [(3, 4)])
+
+
+def test_a_stepper_has_sentences() -> None:
+    with pytest.raises(FenchelError, match="at least one function"):
+        search.PrefixStepper([])
+
+
+def test_a_token_without_a_symbol_is_named() -> None:
+    (answer,) = search.beam_search(search.PrefixStepper([lambda prefix: GOOD]), max_length=2)
+    with pytest.raises(FenchelError, match="every token has a symbol: expected more than 3"):
+        search.Lattice.of(answer).text("abc")
+
+
+def test_repeated_samples_count_once_in_a_lattice() -> None:
+    twice = (search.Hypothesis.of((3,), -0.7, finished=True),) * 2
+    lattice = search.Lattice.of(search.Answer(twice, 1.0))
+    assert lattice.edges[0].mass == pytest.approx(twice[0].probability)
