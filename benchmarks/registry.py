@@ -117,19 +117,8 @@ MAPS = [
         "entmax.entmax_bisect(α a row)",
         learns=("scores", "alpha"),
     ),
-    # Without kernels for a GPU so far.
-    a_map(
-        "fenchel.normmax",
-        lambda x: fenchel.normmax(x.scores),
-        "entmax.normmax_bisect",
-        devices=("cpu",),
-    ),
-    a_map(
-        "fenchel.budget",
-        lambda x: fenchel.budget(x.scores),
-        "entmax.budget_bisect",
-        devices=("cpu",),
-    ),
+    a_map("fenchel.normmax", lambda x: fenchel.normmax(x.scores), "entmax.normmax_bisect"),
+    a_map("fenchel.budget", lambda x: fenchel.budget(x.scores), "entmax.budget_bisect"),
 ]
 
 LOSSES = [

@@ -150,9 +150,9 @@ def of_large_layer(x: Tensor, target: Tensor) -> tuple[Tensor, ...]:
     return loss, *torch.autograd.grad(loss, (x, weight))
 
 
-def of_structured(function: Callable[..., Tensor]) -> Step:
+def of_structured(function: Callable[..., Tensor], above: float = 0.0) -> Step:
     def step(x: Tensor, _: Tensor) -> tuple[Tensor, ...]:
-        strength = torch.linspace(0.01, 0.1, x.shape[0]).unsqueeze(-1).requires_grad_()
+        strength = (above + torch.linspace(0.01, 0.1, x.shape[0])).unsqueeze(-1).requires_grad_()
         p = function(x, strength, mask=x > -1.0)
         return p, *torch.autograd.grad(p, (x, strength), x.detach())
 
@@ -173,6 +173,8 @@ STEPS: dict[str, Step] = {
     "layer with many classes": of_large_layer,
     "fusedmax": of_structured(fenchel.fusedmax),
     "oscarmax": of_structured(fenchel.oscarmax),
+    "normmax": of_structured(fenchel.normmax, above=1.5),
+    "budget": of_structured(fenchel.budget, above=2.0),
 }
 on_every_step = pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 on_short_and_long_rows = pytest.mark.parametrize("columns", [1000, 40_000])

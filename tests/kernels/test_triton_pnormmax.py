@@ -10,23 +10,17 @@ from torch import Tensor
 
 from fenchel.kernels.reference import pnormmax as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+from tests.kernels.threshold_rows import scores
 
 with defining_kernels():
     from fenchel.kernels.triton import pnormmax as kernels
+    from fenchel.kernels.triton import row_programs
 
 pytestmark = MARKS
 
 ACCURACY = 1e-7
 INF, NAN = math.inf, math.nan
 EXPONENTS = (1.05, 1.5, 2.0, 3.5, "rows")
-
-
-def _scores(scale: float = 1.0) -> Tensor:
-    x = (torch.randn(4, 21, dtype=torch.float64) * scale).float()
-    x[0, 2:5] = x[0, 7]
-    x[1, 3:9] = -INF
-    x[2, :] = -INF
-    return x.to(DEVICE)
 
 
 def _exponent(value: float | str) -> float | Tensor:
@@ -38,7 +32,7 @@ def _exponent(value: float | str) -> float | Tensor:
 @pytest.mark.parametrize("scale", [0.05, 1.0, 20.0])
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_probabilities_and_gradients(p: float | str, scale: float):
-    x, s = _scores(scale), _exponent(p)
+    x, s = scores(scale), _exponent(p)
     expected = reference.pnormmax(x.double(), s)
     q = kernels.pnormmax(x, s)
     assert (q.double() - expected).abs().max() <= ACCURACY
@@ -68,9 +62,9 @@ def test_a_row_that_is_not_a_number_stays_one():
 
 
 def test_a_long_row_runs_on_the_reference(monkeypatch: pytest.MonkeyPatch):
-    x = _scores()
+    x = scores()
     short = kernels.pnormmax(x, 1.5)
-    monkeypatch.setattr(kernels, "LONGEST", 8)
+    monkeypatch.setattr(row_programs, "LONGEST", 8)
     torch.testing.assert_close(kernels.pnormmax(x, 1.5), short)
     torch.testing.assert_close(
         kernels.pnormmax_backward(x.nan_to_num(0, 0, 0), short, 1.5),
