@@ -97,6 +97,8 @@ def test_tables_side_by_side_share_their_runs(fenchel, multi30k, tmp_path):
     assert outcome.code == 0, outcome.err
     assert len(rows_of(tmp_path, "2019-peters/table2")) == 1
     assert len(rows_of(tmp_path, "2019-peters/table3")) == 2
+    command = rows_of(tmp_path, "2019-peters/table3")[0]["command"]
+    assert command.startswith("fenchel reproduce 2019-peters/table3 --only '^softmax$' --set")
     assert len(list((tmp_path / "runs").rglob("config.json"))) == 1
 
 

@@ -9,8 +9,18 @@ import torch
 from fenchel.data.batches import Batch
 from fenchel.data.vocabulary import EOS, PAD
 from fenchel.models import Seq2Seq, Seq2SeqConfig
+from fenchel.models.seq2seq.config import MAPS
 
 SOURCE, TARGET = 20, 15
+EVERY_MAP = (*MAPS, "learned", "combined sparsemax")
+
+
+def with_map(name: str) -> dict[str, Any]:
+    """The choices of a model with this attention; "combined" alone has no closed form."""
+    learned = {"attention_map": "entmax", "attention_alpha": "learned"}
+    sparse = {"attention_map": "combined", "attention_alpha": 1.0, "continuous_alpha": 2.0}
+    named = {"learned": learned, "combined sparsemax": sparse}
+    return named.get(name, {"attention_map": name})
 
 
 def random_batch(size: int = 5, source: int = 7, target: int = 6, seed: int = 0) -> Batch:

@@ -12,7 +12,8 @@ from fenchel.data.vocabulary import BOS, EOS, PAD
 from fenchel.models import Seq2Seq, Seq2SeqConfig, Statistics
 from fenchel.models.seq2seq import model as model_file
 from fenchel.models.seq2seq.config import ATTENTIONS, MAPS
-from tests.models.batches import SOURCE, TARGET, random_batch, small_model
+from fenchel.models.seq2seq.continuous import Continuous
+from tests.models.batches import SOURCE, TARGET, random_batch, small_model, with_map
 
 
 def _alpha(name: str) -> float:
@@ -43,17 +44,22 @@ def test_a_stepper_gives_what_teacher_forcing_gives(name: str, attention: str, f
     assert (weights * (batch.source == PAD).unsqueeze(1)).abs().max() == 0
 
 
+OWN = [("entmax", alpha) for alpha in (1.0, 1.3, 1.5, 2.0)]
+
+
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("attention", ["dot", "general"])
-@pytest.mark.parametrize("alpha", [1.0, 1.3, 1.5, 2.0])
+@pytest.mark.parametrize(("name", "alpha"), [*OWN, ("combined", 1.0), ("combined", 2.0)])
 def test_the_steps_own_derivative_is_that_of_autograd(
-    alpha: float, attention: str, layers: int, monkeypatch: pytest.MonkeyPatch
+    name: str, alpha: float, attention: str, layers: int, monkeypatch: pytest.MonkeyPatch
 ):
-    model = small_model(attention=attention, attention_alpha=alpha, layers=layers)
+    choices = {"attention_map": name, "attention_alpha": alpha}
+    model = small_model(attention=attention, layers=layers, **choices)
     batch, results = random_batch(), []
     for own in (True, False):
         if not own:
             monkeypatch.setattr(model.decoder, "_has_own_derivative", lambda memory: False)
+            monkeypatch.setattr(Continuous, "is_closed", lambda self, like: False)
         model.zero_grad()
         outputs = model(batch.source, batch.source_lengths, batch.target)
         draw = torch.Generator().manual_seed(2)
@@ -202,9 +208,11 @@ def test_half_precision_comes_close(feeding: bool):
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
-def test_the_steps_can_be_traced_whole_by_compile():
+@pytest.mark.parametrize("name", ["entmax", "combined sparsemax"])
+def test_the_steps_can_be_traced_whole_by_compile(name: str):
     torch.manual_seed(0)
-    model, batch = Seq2Seq(Seq2SeqConfig(SOURCE, TARGET, 6, 8)).eval(), random_batch()
+    config = Seq2SeqConfig(SOURCE, TARGET, 6, 8, **with_map(name))
+    model, batch = Seq2Seq(config).eval(), random_batch()
     expected, _ = model.loss(batch)
     model.decoder.compile_steps(backend="eager", fullgraph=True)
     torch.testing.assert_close(model.loss(batch)[0], expected)
@@ -221,6 +229,8 @@ def test_the_steps_can_be_traced_whole_by_compile():
         ({"attention_alpha": "learnt"}, 'attention_alpha.*"learned"'),
         ({"attention_alpha": "learned", "attention_map": "combined"}, "attention_alpha"),
         ({"attention_map": "combined", "attention_bases": 31}, "attention_bases"),
+        ({"attention_map": "combined", "attention_alpha": 2.5}, "α of a density.*from 1 to 2"),
+        ({"attention_map": "combined", "continuous_alpha": 0.5}, "α of a density.*from 1 to 2"),
         ({"output_alpha": 0.0}, "output_alpha"),
         ({"share_embeddings": True, "embedding_size": 6}, "shared embeddings"),
     ],

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fenchel.kernels.reference import pnormmax as reference
 from fenchel.models import Seq2Seq, Seq2SeqConfig
 from fenchel.models.seq2seq import model as model_file
-from fenchel.models.seq2seq.config import ATTENTIONS, MAPS
-from tests.models.batches import SOURCE, TARGET, random_batch, small_model
+from fenchel.models.seq2seq.config import ATTENTIONS
+from tests.models.batches import EVERY_MAP, SOURCE, TARGET, random_batch, small_model, with_map
 
 # What makes a host wait for a GPU although it needs no number where there are none.
 WAITING = {"_local_scalar_dense", "_linalg_check_errors", "nonzero", "masked_select", "equal"}
@@ -40,10 +40,9 @@ def _step(model: Seq2Seq) -> None:
 @pytest.mark.parametrize(
     ("attention", "feeding"), [(a, True) for a in ATTENTIONS] + [("dot", False)]
 )
-@pytest.mark.parametrize("name", [*MAPS, "learned"])
+@pytest.mark.parametrize("name", EVERY_MAP)
 def test_a_step_looks_at_no_number(name: str, attention: str, feeding: bool):
-    learned = {"attention_map": "entmax", "attention_alpha": "learned"}
-    choices: dict[str, Any] = learned if name == "learned" else {"attention_map": name}
+    choices = with_map(name)
     config = Seq2SeqConfig(SOURCE, TARGET, 6, 8, attention=attention, input_feeding=feeding)
     _step(Seq2Seq(Seq2SeqConfig(**{**vars(config), **choices})).to("meta"))
 

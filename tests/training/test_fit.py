@@ -16,9 +16,13 @@ from typing import Any
 
 import pytest
 import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.plugins import MixedPrecision
 
 from fenchel import FenchelError
 from fenchel.training import Run, TrainingConfig, fit, predict, score
+from fenchel.training import trainer as trainer_file
+from tests.implementations import needs_gpu
 from tests.training import small
 from tests.training.small import CODEC, DEV, MODEL, fit_small
 
@@ -89,7 +93,11 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(trained: Path, tmp_
     _assert_same(folder, trained)
 
 
-def test_more_epochs_go_on_from_a_finished_run(tmp_path: Path):
+@pytest.mark.parametrize("choices", [{}, {"attention_map": "combined", "attention_alpha": 2.0}])
+def test_more_epochs_go_on_from_a_finished_run(
+    choices: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(small, "MODEL", replace(MODEL, **choices))
     fit_small(tmp_path / "parts", epochs=1)
     result = fit_small(tmp_path / "parts", epochs=3)
     assert [record["epoch"] for record in result.history] == [1, 2, 3]
@@ -113,7 +121,12 @@ def test_two_processes_train_as_one_does_with_batches_of_twice_the_size(
     changes = json.dumps({"epochs": 2, "batch_size": 8, "devices": 2, "strategy": "ddp"})
     subprocess.run(
         [sys.executable, str(script), str(tmp_path / "two"), changes],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "error::FutureWarning",
+        },
         check=True,
         timeout=240,
     )
@@ -128,6 +141,35 @@ def test_mixed_precision_trains(tmp_path: Path):
     fit_small(tmp_path / "run", epochs=2, precision="bf16-mixed", report=records.append)
     assert [record["epoch"] for record in records] == [1, 2]
     assert records[-1]["loss"] < 1.5
+
+
+def _half_on_the_cpu(**options: Any) -> Any:
+    """Lightning takes bfloat16 instead unless it is given the plugin itself."""
+    plugin = MixedPrecision(options.pop("precision"), device="cpu")
+    return Trainer(**options, plugins=[plugin])
+
+
+def test_half_precision_scales_its_loss_and_goes_on_with_the_same_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(trainer_file.lightning, "Trainer", _half_on_the_cpu)
+    changes = {"precision": "16-mixed", "accelerator": "cpu"}
+    fit_small(tmp_path / "parts", epochs=1, **changes)
+    fit_small(tmp_path / "parts", epochs=2, **changes)
+    result = fit_small(tmp_path / "whole", epochs=2, **changes)
+    assert result.best["loss"] < 1.5
+    _assert_same(tmp_path / "parts", tmp_path / "whole")
+    checkpoint = tmp_path / "parts" / "checkpoints" / "last.ckpt"
+    scaler = torch.load(checkpoint, weights_only=True)["precision"]
+    assert scaler["scale"] > 1
+    assert 0 < scaler["_growth_tracker"] <= 2 * 14
+
+
+@pytest.mark.parametrize("device", [pytest.param("gpu", marks=needs_gpu)])
+def test_half_precision_trains_on_a_gpu(device: str, tmp_path: Path):
+    changes = {"precision": "16-mixed", "monitor": "exact"}
+    result = fit_small(tmp_path / "run", epochs=8, accelerator=device, **changes)
+    assert result.best["exact"] > 0.6
 
 
 class _Terminal(io.StringIO):

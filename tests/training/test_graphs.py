@@ -13,14 +13,12 @@ import torch
 from fenchel import FenchelError
 from fenchel.models import Seq2Seq
 from fenchel.models.seq2seq import model as model_file
-from fenchel.models.seq2seq.config import MAPS
 from fenchel.training import TrainingConfig
 from fenchel.training.graphs import GraphedSteps, records_steps
 from tests.implementations import needs_gpu
-from tests.models.batches import random_batch, small_model
+from tests.models.batches import EVERY_MAP, random_batch, small_model, with_map
 from tests.training.small import fit_small
 
-EVERY_MAP = (*MAPS, "learned")
 on_gpu = pytest.mark.parametrize("device", [pytest.param("cuda", marks=needs_gpu)])
 
 
@@ -48,12 +46,6 @@ def _check(model: Seq2Seq, to: Callable, clip: float | None, record, tolerance: 
     return len(steps._shapes)
 
 
-def _with_map(name: str, **choices: Any) -> Seq2Seq:
-    if name == "learned":
-        return small_model(**choices, attention_map="entmax", attention_alpha="learned")
-    return small_model(**choices, attention_map=name)
-
-
 @pytest.mark.parametrize(
     ("name", "clip"), [("entmax", None), *((name, 0.01) for name in EVERY_MAP)]
 )
@@ -65,7 +57,7 @@ def test_recorded_steps_have_the_gradients_of_plain_ones(name: str, clip: float 
         recorded.append(step)
         return step
 
-    shapes = _check(_with_map(name), lambda batch: batch, clip, record, 1e-10)
+    shapes = _check(small_model(**with_map(name)), lambda batch: batch, clip, record, 1e-10)
     assert shapes == len(recorded) == 2
 
 
@@ -114,7 +106,7 @@ def test_a_replayed_graph_has_the_gradients_of_plain_steps(device: str):
 @pytest.mark.parametrize("attention", ["general", "additive"])
 @pytest.mark.parametrize("name", EVERY_MAP)
 def test_every_map_can_be_recorded(name: str, attention: str, device: str):
-    model = _with_map(name, spread=2.0, attention=attention).float().cuda()
+    model = small_model(spread=2.0, attention=attention, **with_map(name)).float().cuda()
     assert _check(model, _cuda, 0.5, None, 2e-3) == 2
 
 

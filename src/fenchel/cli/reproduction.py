@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
@@ -63,11 +62,14 @@ def reproduce(
     """
     from fenchel.recipes.reproductions import paper_table
     from fenchel.recipes.reproductions.book import Book
+    from fenchel.recipes.reproductions.command import command
     from fenchel.recipes.reproductions.training import Occasion
 
     chosen = _chosen([paper_table(name) for name in dict.fromkeys(names)], only)
     occasion = Occasion(runs, tuple(changes or ()), quick)
-    book = Book(results, partial(_command, only, seeds, changes or [], quick), quick)
+    again = partial(command, seeds=seeds, changes=changes or (), quick=quick)
+    commands = {table.name: again(table, experiments) for table, experiments in chosen}
+    book = Book(results, commands.__getitem__, quick)
     sources = _sources_of_speeds(chosen, data, occasion)
     failures = _trained(chosen, data, occasion, seeds, jobs, book)
     failures += _timed(chosen, sources, occasion, book)
@@ -163,13 +165,3 @@ def _chosen(tables: Sequence[PaperTable], pattern: str) -> Chosen:
         known = "; ".join(dict.fromkeys(e.name for table in tables for e in table.experiments))
         raise rule("--only matches an experiment", expected=f"some of: {known}", got=repr(pattern))
     return [(table, experiments) for table, experiments in chosen if experiments]
-
-
-def _command(only: str, seeds: int, changes: Sequence[str], quick: bool, name: str) -> str:
-    """The command that makes the same rows; where data and models lie does not matter to them."""
-    parts = ["fenchel", "reproduce", name]
-    parts += ["--only", only] if only else []
-    parts += ["--seeds", str(seeds)] if seeds > 1 else []
-    for change in changes:
-        parts += ["--set", change]
-    return shlex.join([*parts, *(["--quick"] if quick else [])])

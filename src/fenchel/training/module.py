@@ -104,7 +104,9 @@ class TrainingModule(lightning.LightningModule):
         world = self.trainer.world_size
         if world == 1:
             return tokens
-        return self.all_gather(tokens).sum() / world
+        total = tokens.clone()
+        torch.distributed.all_reduce(total)
+        return total / world
 
 
 def _seed(seed: int, step: Step, rank: int) -> int:

@@ -26,6 +26,7 @@ class Seq2SeqConfig:
         attention_alpha: α of "entmax" and of "combined": a number, or "learned" ("entmax" only).
         attention_strength: of "fusedmax" and "oscarmax"; p of "pnormmax". The map's default if None.
         attention_bases: the number of basis functions of "combined".
+        continuous_alpha: α of the density of "combined", from 1 to 2; `attention_alpha` if None.
         output_alpha: α of the loss and of the output's probabilities; 1 is cross-entropy and softmax,
             2 the sparsemax loss and sparsemax.
         input_feeding: what attention saw at a step is an input of the next one.
@@ -46,6 +47,7 @@ class Seq2SeqConfig:
     attention_alpha: float | str = 1.5
     attention_strength: float | None = None
     attention_bases: int = 30
+    continuous_alpha: float | None = None
     output_alpha: float = 1.5
     input_feeding: bool = True
     share_embeddings: bool = False
@@ -65,9 +67,8 @@ class Seq2SeqConfig:
         if self.output_alpha <= 0:
             raise rule("output_alpha is an α", expected="above 0", got=self.output_alpha)
         self._check_alpha()
-        if self.attention_map == "combined" and self.attention_bases % len(BASIS_WIDTHS):
-            expected, got = f"a multiple of {len(BASIS_WIDTHS)} widths", self.attention_bases
-            raise rule("attention_bases are of several widths", expected=expected, got=got)
+        if self.attention_map == "combined":
+            self._check_combined()
         if self.share_embeddings and self.embedding_size != self.hidden_size:
             got = f"{self.embedding_size} and {self.hidden_size}"
             raise rule("shared embeddings have the hidden size", expected="equal sizes", got=got)
@@ -79,6 +80,20 @@ class Seq2SeqConfig:
         if isinstance(alpha, (str, bool)) or alpha <= 0:
             expected = "a number above 0" + (', or "learned"' if learned else "")
             raise rule("attention_alpha is an α", expected=expected, got=repr(alpha))
+
+    @property
+    def density_alpha(self) -> float:
+        """α of the continuous part of "combined"."""
+        own = self.continuous_alpha
+        return float(self.attention_alpha if own is None else own)
+
+    def _check_combined(self) -> None:
+        if not 1 <= self.density_alpha <= 2:
+            statement = "continuous_alpha, or else attention_alpha, is the α of a density"
+            raise rule(statement, expected="a number from 1 to 2", got=self.density_alpha)
+        if self.attention_bases % len(BASIS_WIDTHS):
+            expected, got = f"a multiple of {len(BASIS_WIDTHS)} widths", self.attention_bases
+            raise rule("attention_bases are of several widths", expected=expected, got=got)
 
 
 def _check_known(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -99,7 +99,11 @@ class Decoder(nn.Module):
         return self._step(given, state, memory, matrices)
 
     def _has_own_derivative(self, memory: Memory) -> bool:
-        """Whether `Recurrence` applies: scores that are products, a constant α, full precision."""
+        """Whether `Recurrence` applies: scores that are products, a constant α, full precision; and
+        closed forms, where attention is continuous."""
+        continuous = self.attention.continuous
+        if continuous is not None and not continuous.is_closed(memory.keys):
+            return False
         plain = autocast_dtype(memory.keys.device) is None
         return plain and self.attention.constant_alpha is not None
 
@@ -111,6 +115,7 @@ class Decoder(nn.Module):
             kept.bernoulli_(1 - self.dropout).div_(1 - self.dropout)
         known = Known(
             self.attention.constant_alpha or 1.0,
+            memory.places,
             kept,
             memory.mask,
             gates,

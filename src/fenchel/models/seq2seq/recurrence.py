@@ -15,25 +15,28 @@ from torch.autograd.function import once_differentiable
 
 from fenchel.maps.entmax import ENTMAX
 from fenchel.models.seq2seq.cell import cell_backward, cell_forward
+from fenchel.models.seq2seq.interval import Places, expectation, moments, pulled, slopes
 
 
 class Known(NamedTuple):
     """What is known before the first of T steps; N sentences, L layers, S source positions."""
 
     alpha: float  # of the attention
+    places: Places | None  # of continuous attention
     kept: Tensor | None  # (L, T, N, H), dropout's 0 or 1/keep: of h̃, then of what enters layer 1 …
     mask: Tensor  # (N, 1, S), what may be attended
     gates: Tensor  # (T, N, 4H), the embeddings' part of the first layer's gates
     hidden: Tensor  # (L, N, H)
     cell: Tensor  # (L, N, H)
     keys: Tensor  # (N, S, H), projected
-    values: Tensor  # (N, S, H), projected
+    values: Tensor  # (N, S, H), projected; for continuous attention with its coefficients
     of_query: Tensor  # (H, H), the query's part of h̃
 
 
 class Trace:
     """What the backward pass needs of the steps, one entry a step: for each layer what enters it
-    (own state included), its cells and gates; the attention's queries, weights and tanh."""
+    (own state included), its cells and gates; the attention's queries, weights and tanh; what mixes
+    the values, which is the weights unless attention is continuous, and the moments it then needs."""
 
     def __init__(self, known: Known, matrices: tuple[Tensor, ...]) -> None:
         steps, rows = known.gates.shape[:2]
@@ -42,6 +45,8 @@ class Trace:
         self.gates: list[list[Tensor]] = [[] for _ in matrices]
         self.queries: list[Tensor] = []
         self.weights: list[Tensor] = []
+        self.moments: list[Tensor] = []
+        self.mixing: list[Tensor] = []
         self.tanh: list[Tensor] = []
 
 
@@ -62,15 +67,16 @@ class Recurrence(torch.autograd.Function):
             _step_cells(t, known, given, matrices, hidden, fed, trace)
             fed = _step_attention(t, known, hidden[-1], trace)
             outputs.append(fed)
-        ctx.trace, ctx.matrices, ctx.alpha = trace, matrices, known.alpha
-        ctx.save_for_backward(*known[1:])
+        ctx.trace, ctx.matrices = trace, matrices
+        ctx.alpha, ctx.places = known.alpha, known.places
+        ctx.save_for_backward(*known[2:])
         ctx.set_materialize_grads(False)
         return torch.stack(outputs, 1), torch.cat(trace.weights, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_outputs: Tensor, by_weights: Tensor | None) -> tuple[Any, ...]:
-        known = Known(ctx.alpha, *ctx.saved_tensors)
+        known = Known(ctx.alpha, ctx.places, *ctx.saved_tensors)
         return _Backward(known, ctx.trace, ctx.matrices).run(by_outputs, by_weights)
 
 
@@ -102,12 +108,24 @@ def _step_attention(t: int, known: Known, query: Tensor, trace: Trace) -> Tensor
     """h̃ (N, H) of step t."""
     scores = torch.bmm(query.unsqueeze(1), known.keys.mT)
     weights = ENTMAX.kernel(scores, known.alpha, known.mask, -1)
+    mixing = _mixing(weights, known, trace)
     from_query = (query @ known.of_query.t()).unsqueeze(1)
-    tanh = torch.baddbmm(from_query, weights, known.values).squeeze(1).tanh_()
+    tanh = torch.baddbmm(from_query, mixing, known.values).squeeze(1).tanh_()
     trace.queries.append(query)
     trace.weights.append(weights)
+    trace.mixing.append(mixing)
     trace.tanh.append(tanh)
     return tanh if known.kept is None else tanh * known.kept[0, t]
+
+
+def _mixing(weights: Tensor, known: Known, trace: Trace) -> Tensor:
+    """The weights of all rows of `known.values`."""
+    if known.places is None:
+        return weights
+    found = moments(weights, known.places)
+    trace.moments.append(found)
+    expected = expectation(found, known.places)
+    return torch.cat([weights, expected.to(weights.dtype)], -1)
 
 
 class _Backward:
@@ -122,6 +140,8 @@ class _Backward:
         self.by_cell: list[Tensor | None] = [None] * len(matrices)
         self.by_scores: list[Tensor] = []
         self.by_mixed: list[Tensor] = []
+        if known.places is not None:
+            self.slopes = slopes(torch.cat(trace.moments, 1), known.places)
 
     def run(self, by_outputs: Tensor | None, by_weights: Tensor | None) -> tuple[Any, ...]:
         known, steps = self.known, self.known.gates.shape[0]
@@ -140,6 +160,10 @@ class _Backward:
         by_seen = by_seen if known.kept is None else by_seen * known.kept[0, t]
         by_mixed = torch.ops.aten.tanh_backward(by_seen, self.trace.tanh[t]).unsqueeze(1)
         by_weight = torch.bmm(by_mixed, known.values.mT)
+        if known.places is not None:
+            symbols = known.keys.shape[1]
+            by_weight, by_expected = by_weight.split([symbols, by_weight.shape[2] - symbols], -1)
+            by_weight = by_weight + pulled(by_expected, self.slopes[:, t : t + 1], known.places)
         if by_weights is not None:
             by_weight = by_weight + by_weights
         by_scores = ENTMAX.backward(by_weight, self.trace.weights[t], known.alpha, -1)
@@ -180,13 +204,14 @@ class _Backward:
         queries = torch.stack(self.trace.queries, 1)
         of_known = Known(
             alpha=None,  # type: ignore[arg-type]
+            places=None,
             kept=None,
             mask=None,  # type: ignore[arg-type]
             gates=self.by_gates[0],
             hidden=torch.stack([by for by in self.by_hidden if by is not None]),
             cell=torch.stack([by for by in self.by_cell if by is not None]),
             keys=by_scores.mT @ queries,
-            values=torch.cat(self.trace.weights, 1).mT @ by_mixed,
+            values=torch.cat(self.trace.mixing, 1).mT @ by_mixed,
             of_query=by_mixed.flatten(0, 1).t() @ queries.flatten(0, 1),
         )
         of_matrices = [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from fenchel.recipes.reproductions.rows import Finding, Row, commit, hardware, stored, update
+from fenchel.recipes.reproductions.origin import commit, hardware
+from fenchel.recipes.reproductions.rows import Finding, Row, stored, update
 from fenchel.recipes.reproductions.table import PaperTable
 
 
@@ -18,11 +19,13 @@ class Book:
         results: the folder of all tables.
         command: the command that makes a table, by its name.
         quick: the figures are those of tiny models, and have files of their own.
+        commit: of the sources, as they are when this is made.
     """
 
     results: Path
     command: Callable[[str], str]
     quick: bool = False
+    commit: str = field(default_factory=commit)
 
     def path(self, table: PaperTable) -> Path:
         """The file of a table."""
@@ -30,7 +33,7 @@ class Book:
 
     def keep(self, table: PaperTable, findings: Iterable[Finding]) -> None:
         """Write figures over those of the same name."""
-        made = (self.command(table.name), commit(), hardware())
+        made = (self.command(table.name), self.commit, hardware())
         rows = [Row(finding, *made) for finding in findings]
         update(self.path(table), rows, table.row_names)
 

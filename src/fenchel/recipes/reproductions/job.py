@@ -9,7 +9,7 @@ from pathlib import Path
 from fenchel.recipes import Recipe
 from fenchel.recipes.figures import Figures, figures_of, keep_figures
 from fenchel.recipes.reading import Splits
-from fenchel.recipes.reproductions.rows import commit
+from fenchel.recipes.reproductions.origin import commit, sources
 from fenchel.recipes.reproductions.source import Source
 from fenchel.recipes.running import Trained, learn
 from fenchel.training import Run
@@ -59,6 +59,7 @@ class Job:
 
     def __call__(self, voice: Voice) -> Measured:
         """Train and measure; a run that ran out of time is measured with its best weights so far."""
+        way = _way(self.recipe)
         data = self.source.splits()
         voice.say(f"{self.name}: {self.folder}; {', '.join(data.notes)}")
         heard = voice.report
@@ -73,8 +74,22 @@ class Job:
         if not result.finished:
             epochs = f"{result.history[-1]['epoch']:.0f} of {self.recipe.training.epochs} epochs"
             voice.say(f"{self.name}: time ran out after {epochs}; the same command goes on")
-        found = {split: _measured(self.recipe, self.folder, data, split) for split in self.splits}
+        found = {split: self._measured(data, split, way) for split in self.splits}
         return Measured(found, result.finished)
+
+    def _measured(self, data: Splits, split: str, way: Figures) -> Figures:
+        """The figures on a part of the data, those kept in the run where they were found this way.
+
+        Training removes them with every better model.
+        """
+        run = Run.load(self.folder)
+        kept = run.metrics.get(f"{split}_search", {})
+        if {name: kept.get(name) for name in way} == way:
+            return kept
+        trained = Trained(run, replace(self.recipe, model=run.model_config), {})
+        figures = figures_of(trained, getattr(data, split))[0] | way
+        keep_figures(run, split, figures)
+        return figures
 
 
 def _with_time(recipe: Recipe, folder: Path) -> Recipe:
@@ -89,17 +104,6 @@ def _with_time(recipe: Recipe, folder: Path) -> Recipe:
     return replace(recipe, training=replace(recipe.training, max_seconds=given + used))
 
 
-def _measured(recipe: Recipe, folder: Path, data: Splits, split: str) -> Figures:
-    """The figures on a part of the data, those kept in the run where they were found the same way.
-
-    Training removes them with every better model.
-    """
-    run = Run.load(folder)
-    way = {"search": asdict(recipe.search), "commit": commit()}
-    kept = run.metrics.get(f"{split}_search", {})
-    if {name: kept.get(name) for name in way} == way:
-        return kept
-    trained = Trained(run, replace(recipe, model=run.model_config), {})
-    figures = figures_of(trained, getattr(data, split))[0] | way
-    keep_figures(run, split, figures)
-    return figures
+def _way(recipe: Recipe) -> Figures:
+    """How figures are found: by which search, and by which sources as they are now."""
+    return {"search": asdict(recipe.search), "commit": commit(), "sources": sources()}

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
-import fenchel
 from fenchel.training.files import load_json, save_json
+from fenchel.training.lock import alone_with
 
 
 class Finding(NamedTuple):
@@ -68,32 +62,9 @@ def stored(path: Path) -> list[Row]:
 def update(path: Path, rows: Sequence[Row], order: Sequence[str] = ()) -> None:
     """Put rows into a table's file, over those of the same name.
 
-    Those named in `order` come first, in that order.
+    Those named in `order` come first, in that order. Several processes may do so at once.
     """
-    known = {row.finding.name: row for row in (*stored(path), *rows)}
-    names = sorted(known, key=lambda name: order.index(name) if name in order else len(order))
-    save_json(path, [known[name].state() for name in names])
-
-
-@cache
-def commit() -> str:
-    """The commit of the checkout that runs, or the version of the package; FENCHEL_COMMIT overrules."""
-    given = os.environ.get("FENCHEL_COMMIT")
-    if given:
-        return given
-    repository = Path(fenchel.__file__).parents[2]
-    if (repository / ".git").exists():
-        command = ["git", "-C", str(repository), "rev-parse", "--short=12", "HEAD"]
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
-        if found.returncode == 0:
-            return found.stdout.strip()
-    return f"fenchel {fenchel.__version__}"
-
-
-def hardware() -> str:
-    """The device and the version of torch."""
-    if torch.cuda.is_available():
-        device = torch.cuda.get_device_name()
-    else:
-        device = f"{platform.machine()}, {torch.get_num_threads()} threads"
-    return f"{device}, torch {torch.__version__}"
+    with alone_with(path):
+        known = {row.finding.name: row for row in (*stored(path), *rows)}
+        names = sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+        save_json(path, [known[name].state() for name in names])
