@@ -238,3 +238,18 @@ def test_the_steps_can_be_traced_whole_by_compile(name: str):
 def test_a_wrong_configuration_says_what_is_wrong(choices: dict, message: str):
     with pytest.raises(FenchelError, match=message):
         Seq2SeqConfig(SOURCE, TARGET, **choices)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (torch.ones(2, 3), torch.ones(2, 4, dtype=torch.int64), "source is a padded batch"),
+        (torch.ones(3, dtype=torch.int64), torch.ones(2, 4, dtype=torch.int64), "source is a"),
+        (torch.ones(2, 0, dtype=torch.int64), torch.ones(2, 4, dtype=torch.int64), "not empty"),
+        (torch.ones(2, 3, dtype=torch.int64), torch.ones(3, 4, dtype=torch.int64), "its target"),
+    ],
+)
+def test_a_batch_that_is_none_says_what_is_wrong(source, target, message):
+    model = Seq2Seq(Seq2SeqConfig(SOURCE, TARGET, 6, 8))
+    with pytest.raises(FenchelError, match=message):
+        model(source, torch.tensor([3, 3]), target)

@@ -226,3 +226,9 @@ def test_examples_without_targets_or_none_at_all_are_refused(tmp_path: Path):
     with pytest.raises(FenchelError, match="dev has targets"):
         fit(tmp_path, MODEL, config, CODEC, small.TRAIN, untold)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("devices", [0, "many"])
+def test_devices_that_lightning_refuses_are_told(tmp_path: Path, devices: int | str):
+    with pytest.raises(FenchelError, match="Lightning refuses these devices"):
+        fit_small(tmp_path / "run", devices=devices)

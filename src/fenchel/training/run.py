@@ -103,15 +103,15 @@ class Run:
     def check_continues(self, before: Run) -> None:
         """Raise unless this run may go on where `before`, found in the same folder, has stopped."""
         ours, theirs = self._state(), before._state()
+        if self.data != before.data or self.codec.state() != before.codec.state():
+            expected = "the same training data (or another folder)"
+            raise rule(f"{self.path} holds another run", expected=expected, got="other data")
         for part in ("model", "training"):
             for name, value in ours[part].items():
                 if value != theirs[part].get(name) and name not in self._may_change:
                     expected = f"{name}={theirs[part].get(name)!r} (or another folder)"
                     got = f"{name}={value!r}"
                     raise rule(f"{self.path} holds another run", expected=expected, got=got)
-        if self.data != before.data or self.codec.state() != before.codec.state():
-            expected = "the same training data (or another folder)"
-            raise rule(f"{self.path} holds another run", expected=expected, got="other data")
 
     @property
     def _may_change(self) -> set[str]:

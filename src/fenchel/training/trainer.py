@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+from fenchel.errors import FenchelError
 from fenchel.extras import require
 from fenchel.training.graphs import records_steps
 from fenchel.training.optimizer import quick_products
 from fenchel.training.run import Run
 
 lightning = require("lightning.pytorch", extra="train")
+exceptions = require("lightning.fabric.utilities.exceptions", extra="train")
+REFUSALS = (exceptions.MisconfigurationException, TypeError, ValueError)
 
 
 def make_trainer(run: Run, callbacks: list[Any]) -> Any:
@@ -24,22 +27,25 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
     if find_spec("tensorboard") is not None:
         logs = require("lightning.pytorch.loggers", extra="train")
         logger = logs.TensorBoardLogger(run.path / "logs", name="", version="")
-    return lightning.Trainer(
-        accelerator=config.accelerator,
-        devices=config.devices,
-        num_nodes=config.nodes,
-        strategy=config.strategy,
-        precision=config.precision,
-        gradient_clip_val=None if records_steps(config) else config.clip,
-        max_epochs=-1,
-        callbacks=callbacks,
-        logger=logger,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-    )
+    try:
+        return lightning.Trainer(
+            accelerator=config.accelerator,
+            devices=config.devices,
+            num_nodes=config.nodes,
+            strategy=config.strategy,
+            precision=config.precision,
+            gradient_clip_val=None if records_steps(config) else config.clip,
+            max_epochs=-1,
+            callbacks=callbacks,
+            logger=logger,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            use_distributed_sampler=False,
+        )
+    except REFUSALS as error:
+        raise FenchelError(f"Lightning refuses these devices: {error}") from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from fenchel.data.batches import Batch
 from fenchel.data.vocabulary import BOS, PAD
+from fenchel.errors import rule
 from fenchel.kernels.rows import at_least_float32
 from fenchel.losses.functional import entmax_loss
 from fenchel.losses.linear import linear_entmax_loss
@@ -21,6 +22,17 @@ from fenchel.models.seq2seq.stepper import Seq2SeqStepper
 
 LARGE_VOCABULARY = 4096  # from here on the scores of all positions are not held at once
 INITIAL_RANGE = 0.1
+
+
+def check_symbols(name: str, symbols: Tensor, batch: int | None = None) -> None:
+    """Refuse what is no padded batch of sequences: numbers of symbols, (B, length)."""
+    whole = not (symbols.dtype.is_floating_point or symbols.dtype.is_complex)
+    if not whole or symbols.ndim != 2 or symbols.numel() == 0:
+        expected, got = "integers (B, length), not empty", f"{symbols.dtype} {tuple(symbols.shape)}"
+        raise rule(f"{name} is a padded batch of symbols", expected=expected, got=got)
+    if batch is not None and symbols.shape[0] != batch:
+        expected, got = f"{batch} rows", symbols.shape[0]
+        raise rule(f"every source has its {name}", expected=expected, got=got)
 
 
 class Attended(NamedTuple):
@@ -85,6 +97,8 @@ class Seq2Seq(nn.Module):
         self, source: Tensor, source_lengths: Tensor, target: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What the output layer sees, (B, T, H), and the attention (B, T, S)."""
+        check_symbols("source", source)
+        check_symbols("target", target, batch=source.shape[0])
         encoded = self.encoder(source)
         memory = self.decoder.attention.remember(encoded.states, encoded.mask)
         before = torch.nn.functional.pad(target[:, :-1], (1, 0), value=BOS)
@@ -122,6 +136,7 @@ class Seq2Seq(nn.Module):
 
     def stepper(self, source: Tensor, source_lengths: Tensor) -> Seq2SeqStepper:
         """These sources as `fenchel.search` wants them."""
+        check_symbols("source", source)
         return Seq2SeqStepper(self, source, source_lengths)
 
     def _describe(
