@@ -69,6 +69,31 @@ def test_the_loss_and_its_slope_in_alpha_agree_with_50_digits(alpha, scale):
         assert math.isclose(slope.item(), expected_slope, rel_tol=1e-8, abs_tol=1e-10)
 
 
+def steep_slope_in_alpha(largest: float, alpha: float) -> float:
+    """∂L/∂α of the largest of 200 scores where the others are zero: p = (v, u, …, u)."""
+    with oracle.mpmath.workdps(oracle.DIGITS):
+        eps = oracle.mpf(alpha) - 1
+
+        def rest(u):
+            return 1 - 199 * u - (eps * oracle.mpf(largest) + u**eps) ** (1 / eps)
+
+        u = oracle.mpmath.findroot(rest, (1e-5, 1e-4))
+        p = (1 - 199 * u, *[u] * 199)
+        above, below = (oracle.tsallis(p, alpha + step) for step in (oracle.STEP, -oracle.STEP))
+        return float((below - above) / (2 * oracle.STEP))
+
+
+@pytest.mark.parametrize("alpha", [2.5, 3.0, 10.0])
+def test_tiny_scores_beside_a_larger_one_count_in_the_slope_in_alpha(alpha):
+    """Above α = 2 no float64 A tells them from scores off the support."""
+    x = torch.zeros(200, dtype=torch.float64)
+    x[3] = 0.05
+    value = tensor(alpha).requires_grad_()
+    (slope,) = torch.autograd.grad(fenchel.entmax_loss(x, torch.tensor(3), value), value)
+    expected = steep_slope_in_alpha(x[3].item(), alpha)
+    assert math.isclose(slope.item(), expected, rel_tol=1e-13)
+
+
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("alpha", ENTMAX_ALPHAS)
 def test_the_loss_in_float32_is_as_good_as_its_scores(alpha, scale):

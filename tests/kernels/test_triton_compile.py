@@ -23,26 +23,35 @@ THOROUGH = 90
 EACH_ROW = torch.tensor([[1.2], [2.5]], dtype=torch.float64)
 USUAL = 1.5  # for this, 1 and one alpha a row every kind of target is compiled
 ALPHAS = (2.0, USUAL, 1.0, 1.3, 1.8, 3.0, EACH_ROW)
-NARROW, SHORT, LONG = 21, 96, 40000  # NARROW: no more than one entry a thread
+NARROW, SHORT, MEDIUM, LONG = 21, 96, 1000, 40000  # NARROW: no more than one entry a thread
 PROBLEMS = (  # columns, dtype, whether there is a mask, alphas
     (SHORT, torch.bfloat16, False, (1.3,)),
     (SHORT, torch.float32, False, ALPHAS),
     (LONG, torch.float32, False, ALPHAS),
     (SHORT, torch.float32, True, (USUAL, EACH_ROW)),
+    (MEDIUM, torch.float32, True, (EACH_ROW,)),
     (LONG, torch.float32, True, (1.0, EACH_ROW)),
 )
 STRUCTURED_PROBLEMS = (  # columns, dtype, whether there is a mask, strength
     (SHORT, torch.float32, False, 0.1),
     (LONG, torch.bfloat16, True, EACH_ROW),
 )
+THRESHOLD_PROBLEMS = (  # columns, dtype, whether there is a mask, alpha or k
+    (NARROW, torch.bfloat16, False, 2.0),
+    (SHORT, torch.float32, False, USUAL),
+    (LONG, torch.float32, False, 2.0),
+    (LONG, torch.float32, True, EACH_ROW),
+)
 KERNELS = {
-    "entmax_tile", "entmax_listed", "backward_tile", "backward_blocks", "group_maxima", "solve_groups",
-    "write_groups", "loss_tile", "loss_groups", "terms_rows", "slope_tile", "alpha_rows",
-    "smooth_rows", "slope_groups", "slope_of_groups",
+    "entmax_tile", "entmax_listed", "entmax_each_row", "entmax_halves",
+    "backward_tile", "backward_blocks",
+    "group_maxima", "solve_groups", "write_groups", "loss_tile", "loss_groups",
+    "terms_rows", "slope_tile", "alpha_rows", "smooth_rows", "slope_groups", "slope_of_groups",
     "softmax_parts", "write_softmax", "softmax_loss_rows",
     "list_rows", "place_rows", "move_rows", "add_full_rows", "sum_classes",
     "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
     "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
+    "normmax_rows", "normmax_pull_back", "budget_rows", "budget_pull_back",
 }  # fmt: skip
 
 requires_triton = pytest.mark.skipif(
@@ -90,6 +99,13 @@ def _calls(columns: int, dtype: torch.dtype, masked: bool, alpha: Any) -> None:
         entmax_loss.entmax_loss_alpha(scores, index, alpha, normalizer, -100, 0.0)
 
 
+def _halves_calls() -> None:
+    from fenchel.kernels.triton import entmax
+
+    for dtype, columns, alpha in ((torch.bfloat16, 8192, 2.0), (torch.float16, 8000, USUAL)):
+        entmax.entmax(torch.empty(1024, columns, dtype=dtype), alpha)
+
+
 def _layer_calls() -> None:
     """The loss of long rows with what its gradient keeps, and the gradient of a layer's weight."""
     from fenchel.kernels.triton import entmax_loss, weight_gradient
@@ -125,6 +141,19 @@ def _pnormmax_calls(masked: bool, p: Any) -> None:
     scores = torch.empty(2, NARROW)
     pnormmax.pnormmax(scores, p, torch.ones(1, NARROW, dtype=torch.bool) if masked else None)
     pnormmax.pnormmax_backward(scores, scores, p)
+
+
+def _threshold_calls(columns: int, dtype: torch.dtype, masked: bool, value: Any) -> None:
+    from fenchel.kernels.triton import budget, normmax
+
+    scores = torch.empty(2, columns, dtype=dtype)
+    mask = torch.ones(1, columns, dtype=torch.bool) if masked else None
+    for module, name, parameter in ((normmax, "normmax", "alpha"), (budget, "budget", "k")):
+        getattr(module, name)(scores, value, mask)
+        if isinstance(value, torch.Tensor):
+            getattr(module, f"{name}_backward_{parameter}")(scores, scores, value)
+        else:
+            getattr(module, f"{name}_backward")(scores, scores, value)
 
 
 def _describe(value: Any, path: tuple[int, ...], constants: dict, attributes: dict) -> Any:
@@ -187,7 +216,10 @@ def main(capability: int) -> None:
         _structured_calls(*problem)
     for problem in ((False, USUAL), (True, EACH_ROW)):
         _pnormmax_calls(*problem)
+    for problem in THRESHOLD_PROBLEMS:
+        _threshold_calls(*problem)
     _layer_calls()
+    _halves_calls()
     for kernel, args, options in launches.values():
         _compile(kernel, args, options, capability)
         print(kernel.__name__, flush=True)

@@ -1,7 +1,8 @@
 """The derivative of the entmax loss in alpha: dOmega(q)/dalpha - dOmega(p)/dalpha.
 
 With l = log p, e = alpha - 1 and z = e l, Omega(p) = sum p l phi1(z)/alpha, so
-dOmega/dalpha = (sum p l^2 phi1'(z) - Omega)/alpha. Where p comes from scores, l phi1(z) is x - A.
+dOmega/dalpha = (sum p l^2 phi1'(z) - Omega)/alpha. Where p comes from scores, l phi1(z) is x - A;
+above alpha = 2 a float64 A is not enough (see `steep`), and the row is solved again.
 The two derivatives nearly cancel for a good fit, so everything is float64.
 """
 
@@ -18,7 +19,9 @@ from fenchel.kernels.cpu.divided import phi1_slope
 from fenchel.kernels.cpu.elementary import expm1_ratio
 from fenchel.kernels.cpu.entries import exponent_of
 from fenchel.kernels.cpu.memory import TENSORS, floats_at, load, store
+from fenchel.kernels.cpu.row import solve, workspace_size
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.steep import steep_entry
 from fenchel.kernels.cpu.target import is_ignored, is_soft, smoothing_of, target_words
 from fenchel.kernels.cpu.threads import launch
 
@@ -54,6 +57,19 @@ def _of_probability(q, e):
 
 
 @sequential
+def _of_steep_scores(scores, columns, alpha, workspace):
+    """`_of_scores` for alpha > 2."""
+    e = exponent_of(alpha)
+    bottom, power, log_power = solve(scores, columns, alpha, workspace)
+    total = 0.0
+    for i in range(columns):
+        x = float64(load(scores, i))
+        p, _ = steep_entry(x, float64(bottom), power, log_power, e, 1.0 / e)
+        total += _of_probability(p, e)
+    return total
+
+
+@sequential
 def _of_probabilities(target, columns, alpha):
     """alpha times dOmega(q)/dalpha."""
     e = exponent_of(alpha)
@@ -81,7 +97,10 @@ def _alpha_row(arguments, row, alpha, columns, workspace):
     slope = math.nan
     if math.isfinite(normalizer):
         scores = matrix_row(arguments, 0, row, columns)
-        slope = -_of_scores(scores, columns, alpha, normalizer)
+        if alpha > 2.0:
+            slope = -_of_steep_scores(scores, columns, alpha, workspace)
+        else:
+            slope = -_of_scores(scores, columns, alpha, normalizer)
         if is_soft(arguments):
             target = matrix_row(arguments, 1, row, columns)
             slope += _of_probabilities(target, columns, alpha)
@@ -108,5 +127,6 @@ def entmax_loss_alpha(
     """dL/dalpha of every row (float64)."""
     out = torch.zeros_like(normalizer)
     words = target_words(target, ignore_index, smoothing)
-    launch(_kernel, scores, alpha, 0, scores, *words, normalizer, out)
+    workspace = workspace_size(scores.shape[1])
+    launch(_kernel, scores, alpha, workspace, scores, *words, normalizer, out)
     return out

@@ -2,21 +2,21 @@
 
 s = p^(2 - alpha) where p > 0, and g is read only there. The gradient in alpha is <r, m - g> with
 r = p l^2 phi2(-e l), l = log p. For alpha > 2 a small p has a huge weight and g - m nearly cancels,
-so such rows add in float64. Rows that fit on chip are read once; longer ones twice, in blocks.
+so such rows add in float64. Rows that fit on chip are read once; longer ones twice, in blocks, as
+are those of alpha > 2 beside others.
 """
 
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# ruff: noqa: RET505, SIM108, SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import LN_2, log2, phi2, power
 from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, SOFTMAX, SPARSEMAX, STEEP
-from fenchel.kernels.triton.reductions import any_row, row_sum, row_sums
+from fenchel.kernels.triton.reductions import along_rows, any_row, row_sum, row_sums
 from fenchel.kernels.triton.tiles import (
     row_epsilon,
     tile_columns,
@@ -48,27 +48,12 @@ def wide_weight(p, e):
 
 
 @triton.jit
-def one_row_weight(p, e, KIND: tl.constexpr):
-    """s in the precision that the kind of alpha needs; `e` is a scalar."""
-    if KIND == STEEP:
-        return wide_weight(p, e)
-    elif KIND == EACH_ROW:
-        if e > 1.0:
-            s = wide_weight(p, e)
-        else:
-            s = weight(p, e, KIND).to(tl.float64)
-        return s
-    else:
-        return weight(p, e, KIND)
-
-
-@triton.jit
 def curve(p, s, e):
     """r = (s - p + e p l)/e^2, in the form that does not cancel where e l is small."""
     log_p = log2(p) * LN_2
     z = -e * log_p
     near = p * log_p * log_p * phi2(z)
-    far = (s - p * (1.0 + z)) / (e * e)
+    far = (s - p * (1.0 + z)) * (1.0 / (e * e))
     return tl.where(p == 0.0, 0.0, tl.where(tl.abs(z) <= 1.0, near, far))
 
 
@@ -86,15 +71,58 @@ def _load(p, grad, p_places, grad_places, inside):
 
 
 @triton.jit
-def _tile_gradients(p, g, e, KIND: tl.constexpr, WIDE: tl.constexpr, ALPHA: tl.constexpr):
-    """dx, and the gradient in alpha of every row."""
-    s = wide_weight(p, e) if WIDE else weight(p, e, KIND)
+def _write_tile(
+    p, g, out, in_alpha, row, column, e, count, columns, middle, inner, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, ALPHA: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """Write dx, and the gradient in alpha of every row."""
+    s = wide_weight(p, e) if KIND == STEEP else weight(p, e, KIND)
     total, dot = row_sums(s, s * g)
     difference = g - mean_of(total, dot)
-    in_alpha = total.to(tl.float32) * 0.0
+    places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    inside = tile_inside(row, column, count, columns, R)
+    tl.store(out + places, (s * difference).to(tl.float32), mask=inside)
     if ALPHA:
-        in_alpha = -row_sum(curve(p, s, e) * difference).to(tl.float32)
-    return (s * difference).to(tl.float32), in_alpha
+        slope = -row_sum(curve(p, s, e) * difference).to(tl.float32)
+        tl.store(in_alpha + row, slope, mask=row < count)
+
+
+@triton.jit
+def _stream_rows(
+    p, grad, out, in_alpha, row, e, count, columns, middle, inner, steps, grad_steps, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr, ALPHA: tl.constexpr,
+    R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Read R rows twice, K columns at a time; WIDE: in float64."""
+    p += row_offset(row, middle, inner, steps, LEVELS)
+    grad += row_offset(row, middle, inner, grad_steps, LEVELS)
+    out += row_offset(row, middle, inner, out_steps, LEVELS)
+    SUM: tl.constexpr = tl.float64 if WIDE else tl.float32
+    total = along_rows(tl.zeros([R], SUM)) + tl.zeros([1, 1, K], SUM)
+    dot = along_rows(tl.zeros([R], SUM)) + tl.zeros([1, 1, K], SUM)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        place = column.to(tl.int64)
+        inside = tile_inside(row, column, count, columns, R)
+        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
+        s = wide_weight(p_tile, e) if WIDE else weight(p_tile, e, KIND)
+        total += s
+        dot += s * g_tile
+    total_sum, dot_sum = row_sums(total, dot)
+    mean = mean_of(total_sum, dot_sum)
+    slope = along_rows(tl.zeros([R], tl.float32)) + tl.zeros([1, 1, K], tl.float32)
+    for start in range(0, columns, K):
+        column = start + tile_columns(1, K)
+        place = column.to(tl.int64)
+        inside = tile_inside(row, column, count, columns, R)
+        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
+        s = wide_weight(p_tile, e) if WIDE else weight(p_tile, e, KIND)
+        difference = g_tile - mean
+        tl.store(out + place * out_steps[3], (s * difference).to(tl.float32), mask=inside)
+        if ALPHA:
+            slope -= (curve(p_tile, s, e) * difference).to(tl.float32)
+    if ALPHA:
+        tl.store(in_alpha + row, row_sum(slope), mask=row < count)
 
 
 @triton.jit
@@ -116,16 +144,18 @@ def backward_tile(
     )
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
     if KIND == EACH_ROW:
-        if any_row(e > 1.0, R):
-            dx, slope = _tile_gradients(p_tile, g_tile, e, KIND, True, ALPHA)
-        else:
-            dx, slope = _tile_gradients(p_tile, g_tile, e, KIND, False, ALPHA)
+        steep = e > 1.0
+        if any_row(steep == 0, R):
+            _write_tile(p_tile, g_tile, out, in_alpha, tl.where(steep, count, row), column, e, count,
+                        columns, middle, inner, out_steps, LEVELS, KIND, ALPHA, R)  # fmt: skip
+        if any_row(steep, R):
+            # Slab by slab: whole tiles of float64 would cost every other row its registers.
+            _stream_rows(p, grad, out, in_alpha, tl.where(steep, row, count), e, count, columns,
+                         middle, inner, steps, grad_steps, out_steps,
+                         LEVELS, KIND, True, ALPHA, R, K)  # fmt: skip
     else:
-        dx, slope = _tile_gradients(p_tile, g_tile, e, KIND, KIND == STEEP, ALPHA)
-    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
-    tl.store(out + out_places, dx, mask=inside)
-    if ALPHA:
-        tl.store(in_alpha + row, slope, mask=row < count)
+        _write_tile(p_tile, g_tile, out, in_alpha, row, column, e, count, columns, middle, inner,
+                    out_steps, LEVELS, KIND, ALPHA, R)  # fmt: skip
 
 
 @triton.jit
@@ -136,32 +166,13 @@ def backward_blocks(
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0), 1)
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
-    p += row_offset(row, middle, inner, steps, LEVELS)
-    grad += row_offset(row, middle, inner, grad_steps, LEVELS)
-    out += row_offset(row, middle, inner, out_steps, LEVELS)
-    SUM: tl.constexpr = tl.float64 if KIND == STEEP or KIND == EACH_ROW else tl.float32
-    total = tl.zeros([1, 1, K], SUM)
-    dot = tl.zeros([1, 1, K], SUM)
-    for start in range(0, columns, K):
-        column = start + tile_columns(1, K)
-        place = column.to(tl.int64)
-        inside = column < columns
-        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
-        s = one_row_weight(p_tile, e, KIND)
-        total += s
-        dot += s * g_tile
-    total_sum, dot_sum = row_sums(total, dot)
-    mean = mean_of(total_sum, dot_sum)
-    slope = tl.zeros([1, 1, K], tl.float32)
-    for start in range(0, columns, K):
-        column = start + tile_columns(1, K)
-        place = column.to(tl.int64)
-        inside = column < columns
-        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
-        s = one_row_weight(p_tile, e, KIND)
-        difference = g_tile - mean
-        tl.store(out + place * out_steps[3], (s * difference).to(tl.float32), mask=inside)
-        if ALPHA:
-            slope -= (curve(p_tile, s, e) * difference).to(tl.float32)
-    if ALPHA:
-        tl.store(in_alpha + row, row_sum(slope))
+    if KIND == EACH_ROW:
+        if e > 1.0:
+            _stream_rows(p, grad, out, in_alpha, row, e, count, columns, middle, inner,
+                         steps, grad_steps, out_steps, LEVELS, KIND, True, ALPHA, 1, K // 4)  # fmt: skip
+        else:
+            _stream_rows(p, grad, out, in_alpha, row, e, count, columns, middle, inner,
+                         steps, grad_steps, out_steps, LEVELS, KIND, False, ALPHA, 1, K)  # fmt: skip
+    else:
+        _stream_rows(p, grad, out, in_alpha, row, e, count, columns, middle, inner,
+                     steps, grad_steps, out_steps, LEVELS, KIND, KIND == STEEP, ALPHA, 1, K)  # fmt: skip

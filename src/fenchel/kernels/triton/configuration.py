@@ -38,6 +38,10 @@ STEEP_REGISTERS = 80  # in longer rows
 SOLVE_REGISTERS = {POWER.value: 128, COARSE.value: 96}  # of what solves a row from its groups,
 MOST_SOLVE_REGISTERS = 64  # and if there are many
 FEW_ROWS, FEW_COLUMNS, FEW_ENTRIES = 4096, 64, 2  # one step of a decoder's attention
+HALF_BYTES = 2  # of such scores, two share a register
+HALVES = (SPARSEMAX.value, ENTMAX15.value)  # for these alphas,
+HALVES_ROWS, HALVES_COLUMNS = 1024, 8192  # from so many rows and columns on,
+HALVES_ENTRIES, HALVES_REGISTERS = 128, 128  # with so many scores and registers a thread
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
 HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
 
@@ -115,6 +119,17 @@ def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
         return tile._replace(registers=STEEP_REGISTERS) if kind == STEEP.value else tile
     entries = 128 if columns > 16384 and needs_no_powers(kind) else 64
     return _tile(columns, rows.count, itemsize, entries)
+
+
+def holds_halves(kind: int, rows: Rows, itemsize: int) -> bool:
+    """Whether two scores share a register: in long rows, if there are enough to fill the device."""
+    fits = HALVES_COLUMNS <= power_of_two(rows.columns) <= LONGEST_TILE
+    return kind in HALVES and itemsize == HALF_BYTES and fits and rows.count >= HALVES_ROWS
+
+
+def halves_tile_shape(rows: Rows) -> Tile:
+    tile = _tile(power_of_two(rows.columns), rows.count, HALF_BYTES, HALVES_ENTRIES)
+    return tile._replace(registers=HALVES_REGISTERS)
 
 
 def worth_listing(kind: int, tile: Tile) -> bool:

@@ -23,21 +23,31 @@ from fenchel.kernels.triton.configuration import (
     BACKWARD_BLOCK,
     LONGEST_BACKWARD,
     Parts,
+    Tile,
     backward_tile_shape,
     ceiling,
     fits_tile,
     forward_tile_shape,
     groups_shape,
+    halves_tile_shape,
+    holds_halves,
     parts_shape,
+    power_of_two,
     solve_limits,
     worth_listing,
 )
-from fenchel.kernels.triton.entries import SOFTMAX
+from fenchel.kernels.triton.each_row import entmax_each_row
+from fenchel.kernels.triton.entries import EACH_ROW, SHARP, SOFTMAX, STEEP
 from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
+from fenchel.kernels.triton.half_rows import entmax_halves
 from fenchel.kernels.triton.small_support import entmax_listed
 from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
+
+# With one alpha a row:
+MOST_TILES, PROGRAMS = 8, 2048  # tiles that a program sorts, as long as there are so many programs
+SOME_ROWS_REGISTERS, ONE_ROW_REGISTERS = 128, 168
 
 
 def entmax(
@@ -57,7 +67,10 @@ def entmax_into(
     kind, eps, alphas = kind_of(alpha)
     kind = with_hardware_logarithms(kind, eps, rounded=out.element_size() < 4)
     rows, tensors, steps = address(dim, scores, out, mask, alphas)
-    if fits_tile(kind, rows.columns):
+    dense = mask is None and steps[0][3] == steps[1][3] == 1
+    if dense and holds_halves(kind, rows, scores.element_size()):
+        _entmax_halves(tensors, kind, eps, rows, steps)
+    elif fits_tile(kind, rows.columns):
         _entmax_tiles(tensors, kind, eps, rows, steps)
     elif kind == SOFTMAX.value:
         _softmax_parts(tensors, rows, steps)
@@ -66,11 +79,25 @@ def entmax_into(
     copy_back(out, tensors[1])
 
 
+def _entmax_halves(
+    tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
+) -> None:
+    tile = halves_tile_shape(rows)
+    entmax_halves[(rows.count,)](
+        *tensors[:2], eps, rows.columns, rows.middle, rows.inner, *steps[:2],
+        LEVELS=rows.levels, KIND=kind, EVEN=tile.divides(rows), J=tile.slabs, K=tile.width,
+        num_warps=tile.warps, maxnreg=tile.registers,
+    )  # fmt: skip
+
+
 def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
     scores, _out, _mask, _alphas = tensors
     tile = forward_tile_shape(rows, scores.element_size(), kind)
+    if kind == EACH_ROW.value:
+        _each_row(tensors, tile, rows, steps)
+        return
     options = {"LEVELS": rows.levels, "KIND": kind, "EVEN": tile.divides(rows)}
     shape = {"J": tile.slabs, "R": tile.rows, "K": tile.width}
     limits = {"num_warps": tile.warps, "maxnreg": tile.registers}
@@ -81,6 +108,32 @@ def _entmax_tiles(
         *tensors, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps,
         **options, **shape, **limits, **more,
     )  # fmt: skip
+
+
+def _each_row(tensors: list[Any], tile: Tile, rows: Rows, steps: list[Strides]) -> None:
+    tiles = _tiles_of_rows(tile, rows)
+    block = tile.rows * tiles
+    entmax_each_row[(ceiling(rows.count, block),)](
+        *tensors, rows.count, rows.columns, rows.middle, rows.inner, *steps,
+        LEVELS=rows.levels, ROUNDED=tensors[1].element_size() < 4, EVEN=tile.divides(rows),
+        LIST_SHARP=worth_listing(SHARP.value, tile), LIST_STEEP=worth_listing(STEEP.value, tile),
+        J=tile.slabs, R=tile.rows, K=tile.width, V=tile.vector, TILES=tiles,
+        num_warps=tile.warps, maxnreg=_registers_of_rows(tile),
+    )  # fmt: skip
+
+
+def _tiles_of_rows(tile: Tile, rows: Rows) -> int:
+    """How many tiles of several rows a program takes: more are sorted better, fewer are spread better."""
+    if tile.rows == 1:
+        return 1
+    return min(MOST_TILES, power_of_two(rows.count // (PROGRAMS * tile.rows)))
+
+
+def _registers_of_rows(tile: Tile) -> int | None:
+    """A kernel that knows every kind of alpha would take what the largest of them can use."""
+    if tile.rows > 1:
+        return SOME_ROWS_REGISTERS
+    return ONE_ROW_REGISTERS if tile.warps == 1 else None
 
 
 def _entmax_groups(

@@ -37,6 +37,8 @@ from fenchel.kernels.triton.loss_derivatives import (
 from fenchel.kernels.triton.loss_in_place import slope_groups
 from fenchel.kernels.triton.softmax_loss import softmax_loss_rows
 
+LOSS_BLOCKS, LOSS_WARPS = 2, 8  # of the program that sums the loss of a long row
+
 
 def kept_maxima(columns: int, target: Tensor, alpha: float | Tensor) -> int:
     """How many group maxima of a row tell the gradient which of the scores it need not read."""
@@ -144,8 +146,8 @@ def _long(
     loss_groups[(rows.count,)](
         scores, target, alphas, listed, state, loss, normalizer, eps, ignore_index,
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps[:3],
-        LEVELS=rows.levels, KIND=kind, CLASSES=classes, GROUP=shape.size, BLOCK=shape.listed,
-        num_warps=4,
+        LEVELS=rows.levels, KIND=kind, CLASSES=classes, GROUP=shape.size,
+        BLOCK=LOSS_BLOCKS * shape.listed, num_warps=LOSS_WARPS,
     )  # fmt: skip
     if grad is not None:
         slope_groups[(rows.count, ceiling(shape.groups, shape.block))](

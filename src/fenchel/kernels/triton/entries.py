@@ -41,6 +41,7 @@ SHARP: tl.constexpr = tl.constexpr(8)
 SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
 HUGE: tl.constexpr = tl.constexpr(2.0**126)  # makes one of whatever is not zero, saturated
 FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
+LEAST_POWER: tl.constexpr = tl.constexpr(6e-8)  # alpha = 2 among others: 0 to it is still 0
 TINY: tl.constexpr = tl.constexpr(1e-20)  # stands for e = 0: log(1 + e u)/e is then u
 
 
@@ -102,7 +103,7 @@ def hardware_powers(t, e, KIND: tl.constexpr):
     """(p, p/t, p/t^2) of t >= 0 by one power, the smallest; SHARP: p/t in place of the last."""
     log_t = fast_log2(t)
     if KIND == SHARP:
-        s = tl.exp2(log_t * (1.0 / e - 1.0))
+        s = tl.exp2(log_t * tl.maximum(1.0 / e - 1.0, LEAST_POWER))
         return s * t, s, s
     else:
         q = tl.exp2(log_t * (1.0 / e - 2.0))

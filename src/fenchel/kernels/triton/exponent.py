@@ -16,9 +16,7 @@ from fenchel.kernels.triton.entries import (
     STEEP,
     TINY,
 )
-from fenchel.kernels.triton.normalizer import TAME
-
-NEAR_SOFTMAX = 1 / 16  # |alpha - 1| below which a hardware logarithm is too rough
+from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX, TAME
 
 
 def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:
@@ -39,7 +37,7 @@ def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:
 
 def with_hardware_logarithms(kind: int, eps: float, *, rounded: bool = False) -> int:
     """The kind that solves the same rows faster; `rounded`: into half precision."""
-    if kind != GENERAL.value or abs(eps) < NEAR_SOFTMAX:
+    if kind != GENERAL.value or abs(eps) < NEAR_SOFTMAX.value:
         return kind
     if eps > TAME.value:
         return SHARP.value

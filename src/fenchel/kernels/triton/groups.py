@@ -17,9 +17,12 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.entries import (
+    COARSE,
     EACH_ROW,
     FARTHEST,
     GENERAL,
+    POWER,
+    SHARP,
     STEEP,
     entry,
     exact_powers,
@@ -30,7 +33,9 @@ from fenchel.kernels.triton.entries import (
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     FINE,
+    NEAR_SOFTMAX,
     ROUGH,
+    TAME,
     TOUCH,
     climb,
     leap_of,
@@ -245,10 +250,20 @@ def solve_groups(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
                 STEEP, GROUP, BLOCK, WIDTH,
             )  # fmt: skip
-        else:
+        elif e > TAME:
+            point, low, least, found = _solve_listed(
+                scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
+                SHARP, GROUP, BLOCK, WIDTH,
+            )  # fmt: skip
+        elif tl.abs(e) < NEAR_SOFTMAX:
             point, low, least, found = _solve_listed(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
                 GENERAL, GROUP, BLOCK, WIDTH,
+            )  # fmt: skip
+        else:
+            point, low, least, found = _solve_listed(
+                scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
+                POWER, GROUP, BLOCK, WIDTH,
             )  # fmt: skip
     else:
         point, low, least, found = _solve_listed(
@@ -296,13 +311,20 @@ def write_groups(
     held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
     column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
     inside = column < columns
+    MIDDLE: tl.constexpr = COARSE if out.dtype.element_ty.primitive_bitwidth < 32 else POWER
     if KIND == EACH_ROW:
         if e > 1.0:
             _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
                          steps[3], out_steps[3], mask_steps[3], STEEP)  # fmt: skip
-        else:
+        elif e > TAME:
+            _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
+                         steps[3], out_steps[3], mask_steps[3], SHARP)  # fmt: skip
+        elif tl.abs(e) < NEAR_SOFTMAX:
             _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
                          steps[3], out_steps[3], mask_steps[3], GENERAL)  # fmt: skip
+        else:
+            _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
+                         steps[3], out_steps[3], mask_steps[3], MIDDLE)  # fmt: skip
     else:
         _write_block(scores, out, mask, held, column, inside, peak, point, least, e,
                      steps[3], out_steps[3], mask_steps[3], KIND)  # fmt: skip

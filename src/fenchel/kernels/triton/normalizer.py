@@ -20,6 +20,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.elementary import (
     LN_2,
+    LOG2_E,
     expm1_ratio,
     fast_log2,
     log2_near_one,
@@ -41,13 +42,16 @@ from fenchel.kernels.triton.entries import (
     rough_powers,
 )
 from fenchel.kernels.triton.moments import guess_edge
-from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_sums, row_triples
+from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_sum, row_sums, row_triples
 
 SHORT: tl.constexpr = tl.constexpr(256)  # up to this many columns the maxima are not worth it
 START: tl.constexpr = tl.constexpr(0.7)  # where the edge of a short row lies, in 1/e below its peak
 CERTAIN: tl.constexpr = tl.constexpr(3)  # visits to a short row that are hardly ever too many
 SUBSET: tl.constexpr = tl.constexpr(3e-2)  # excess at which the maxima are left
 ROUGH: tl.constexpr = tl.constexpr(4e-3)  # excess at which rough powers are left
+NEAR_SOFTMAX: tl.constexpr = tl.constexpr(
+    1 / 16
+)  # |e| below which lg2 is too rough even on the way
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
@@ -68,24 +72,26 @@ def newton_step(mass, slope, e, KIND: tl.constexpr):
 
 
 @triton.jit
-def halley_step(mass, slope, bend, point, e):
+def quick_step(mass, slope, e):
+    """Newton's step for alpha not near 1, by the hardware's powers or a series where F is near 1."""
+    more = mass - 1.0
+    series = (1.0 - e) * more * (0.5 - (1.0 + e) * (1.0 / 6.0) * more)
+    near = more + more * series
+    far = (mass - mass * tl.exp2(-e * fast_log2(mass))) / e
+    return tl.where(tl.abs(more) < 0.02, near, far) / slope
+
+
+@triton.jit
+def halley_step(mass, slope, bend, point, e, KIND: tl.constexpr):
     """Newton's step, lengthened by the curvature of G: at most twofold, and at most half the way to
     the point where the largest score leaves. A step back is shortened, by a third at most. 0 in a
     row with nothing in it."""
-    step = newton_step(mass, slope, e, GENERAL)
+    quick: tl.constexpr = KIND != GENERAL
+    step = quick_step(mass, slope, e) if quick else newton_step(mass, slope, e, GENERAL)
     half = 0.5 * (1.0 - e) * step * (bend / slope - slope / mass)
     longer = step / (1.0 - tl.minimum(tl.maximum(half, -0.5), 0.5))
     room = tl.where(e > 0.0, 0.5 * (1.0 / e - point), float("inf"))
     return tl.where(mass > 0.0, tl.maximum(step, tl.minimum(longer, room)), 0.0)
-
-
-@triton.jit
-def sharp_step(mass, slope, e):
-    """Newton's step for alpha not near 1, by the hardware's powers."""
-    more = mass - 1.0
-    near = more + 0.5 * (1.0 - e) * more * more
-    far = (mass - mass * tl.exp2(-e * fast_log2(mass))) / e
-    return tl.where(mass > 0.0, tl.where(tl.abs(more) < 0.01, near, far) / slope, 0.0)
 
 
 @triton.jit
@@ -104,10 +110,10 @@ def step_of_slabs(mass, slope, bend, point, e, KIND: tl.constexpr):
     """F of every row and the step from `point`, from slabs of p, p/t and p/t^2."""
     if KIND == SHARP:
         mass, slope = row_sums(mass, slope)
-        return mass, sharp_step(mass, slope, e)
+        return mass, tl.where(mass > 0.0, quick_step(mass, slope, e), 0.0)
     else:
         mass, slope, bend = row_triples(mass, slope, bend)
-        return mass, halley_step(mass, slope, bend, point, e)
+        return mass, halley_step(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
@@ -269,6 +275,13 @@ def _certain_steps(z, point, lowest, e, KIND: tl.constexpr):
         mass, step = _visit_below_peak((z,), point, e, KIND)
         point = tl.where(mass > 0.0, tl.maximum(point + step, lowest), point)
     return point
+
+
+@triton.jit
+def softmax_point(z):
+    """The normaliser of alpha = 1, which those of alpha near 1 are next to."""
+    total = row_sum(tl.exp2(z * LOG2_E))
+    return fast_log2(tl.maximum(total, 1.0)) * LN_2
 
 
 @triton.jit

@@ -78,7 +78,7 @@ def _sorted_fours(tile, V: tl.constexpr):
 
 
 @triton.jit
-def _largest_of_threads(x, R: tl.constexpr, V: tl.constexpr):
+def largest_of_threads(x, R: tl.constexpr, V: tl.constexpr):
     """Four slabs, falling: the largest scores of every thread."""
     fours = _sorted_fours(_by_thread(x, R, V), V)
     if R == 1:
@@ -217,21 +217,13 @@ def _look_up(x, listed, p, R: tl.constexpr, V: tl.constexpr):
 
 
 @triton.jit
-def entmax_listed(
-    scores, out, mask, alpha, eps, count, columns, middle, inner,
-    steps, out_steps, mask_steps, alpha_steps,
+def write_listed(
+    x, listed, scores, out, mask, row, e, count, columns, middle, inner,
+    steps, out_steps, mask_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
-    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
-    wide_row = _row_over_tile(row, R)
-    column = _columns_of_threads(J, R, K, V)
-    inside = tile_inside(wide_row, column, count, columns, R)
-    places = tile_places(wide_row, column, middle, inner, steps, LEVELS)
-    mask_places = tile_places(wide_row, column, middle, inner, mask_steps, LEVELS)
-    x = load_tile(scores, mask, places, mask_places, inside, EVEN)
-    listed = _largest_of_threads(x, R, V)
+    """Solve a tile on the scores listed, or as a whole if they are too few, and write it."""
     peak = finite_peak(row_max(listed[0]))
     if KIND == STEEP:
         p, edge = _listed_steep(listed, peak, e, columns, R)
@@ -244,5 +236,39 @@ def entmax_listed(
                      steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K)  # fmt: skip
     else:
         found = _look_up(x, listed, p, R, V) + _row_over_tile(peak - peak, R)  # NaN if there is one
+        wide_row = _row_over_tile(row, R)
+        column = _columns_of_threads(J, R, K, V)
         out_places = tile_places(wide_row, column, middle, inner, out_steps, LEVELS)
-        store_tile(out, out_places, found, inside, EVEN)
+        store_tile(out, out_places, found, tile_inside(wide_row, column, count, columns, R), EVEN)
+
+
+@triton.jit
+def solve_listed(
+    scores, out, mask, row, e, count, columns, middle, inner,
+    steps, out_steps, mask_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
+):  # fmt: skip
+    """Read, solve and write a tile, all of it on the scores listed if they are enough."""
+    wide_row = _row_over_tile(row, R)
+    column = _columns_of_threads(J, R, K, V)
+    inside = tile_inside(wide_row, column, count, columns, R)
+    places = tile_places(wide_row, column, middle, inner, steps, LEVELS)
+    mask_places = tile_places(wide_row, column, middle, inner, mask_steps, LEVELS)
+    x = load_tile(scores, mask, places, mask_places, inside, EVEN)
+    listed = largest_of_threads(x, R, V)
+    write_listed(x, listed, scores, out, mask, row, e, count, columns, middle, inner,
+                 steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K, V)  # fmt: skip
+
+
+@triton.jit
+def entmax_listed(
+    scores, out, mask, alpha, eps, count, columns, middle, inner,
+    steps, out_steps, mask_steps, alpha_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0) * R, R)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
+    solve_listed(scores, out, mask, row, e, count, columns, middle, inner,
+                 steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K, V)  # fmt: skip

@@ -1,0 +1,96 @@
+"""The kernels where every row has an alpha of its own: each is solved as if its alpha were a number.
+
+Tiles hold several rows, which are sorted by alpha, or one; blocks of tiles are made small, so that the
+interpreter meets tiles of one kind of alpha and of several, and a last block with rows that do not exist.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference import entmax as reference
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+
+with defining_kernels():
+    from fenchel.kernels.triton import configuration, entmax
+
+pytestmark = MARKS
+
+ACCURACY = 2e-7
+BORDERS = (
+    1.0,
+    1.0625,
+    1.45,
+    1.5,
+    2.0,
+)  # between kinds of alpha, and alphas with kernels of their own
+ALPHAS = (0.6, 0.98, *BORDERS, 1.02, 1.3, 1.4500001, 1.8, 1.9999999, 2.0000002, 3.0)
+SHAPES = {"some rows": (19, 23), "one row": (14, 40)}
+ENTRIES = 4  # columns a thread
+
+
+@pytest.fixture(params=list(SHAPES))
+def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    rows, columns = SHAPES[request.param]
+    width = configuration.power_of_two(columns)
+    height = 4 if request.param == "some rows" else 1
+    tile = configuration.Tile(width // 16, height, 16, 1, ENTRIES)
+    monkeypatch.setattr(entmax, "forward_tile_shape", lambda *_: tile)
+    monkeypatch.setattr(entmax, "PROGRAMS", 1)
+    return rows, columns
+
+
+def _alphas(rows: int) -> Tensor:
+    """Every alpha of the list, over and over, in an order that mixes small and large ones."""
+    several = torch.tensor(ALPHAS, dtype=torch.float64).repeat(rows // len(ALPHAS) + 1)[:rows]
+    return several[torch.randperm(rows)].unsqueeze(-1).float().to(DEVICE)
+
+
+def _scores(rows: int, columns: int, scale: float) -> Tensor:
+    scores = torch.randn(rows, columns, dtype=torch.float64) * scale
+    scores[0] = scores[0].round()
+    scores[1] = 0
+    scores[2, ::2] = -math.inf
+    return scores.float().to(DEVICE)
+
+
+def _error(actual: Tensor, expected: Tensor) -> float:
+    return (actual.double() - expected.double()).abs().max().item()
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_every_row_has_its_own_alpha(shape: tuple[int, int], scale: float) -> None:
+    scores, alphas = _scores(*shape, scale), _alphas(shape[0])
+    p = entmax.entmax(scores, alphas)
+    assert _error(p, reference.entmax(scores.double(), alphas)) <= ACCURACY
+
+
+def test_nothing_left_is_zero_and_nan_stays_in_its_row(shape: tuple[int, int]) -> None:
+    scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
+    scores[3], scores[4, 1], scores[5, 2] = -math.inf, math.nan, math.inf
+    mask = torch.ones(1, shape[1], dtype=torch.bool, device=DEVICE)
+    mask[:, 7:11] = False
+    p = entmax.entmax(scores, alphas, mask)
+    left = scores.masked_fill(~mask, -math.inf).double()
+    others = [row for row in range(shape[0]) if row not in (4, 5)]
+    assert p[4:6].isnan().all()
+    assert not p[3].any()
+    assert _error(p[others], reference.entmax(left, alphas)[others]) <= ACCURACY
+
+
+def test_gradients_on_both_sides_of_two(shape: tuple[int, int]) -> None:
+    """Rows with alpha > 2 are added in float64, beside others that are not."""
+    rows, columns = shape
+    alphas = torch.linspace(1.2, 3.0, rows, device=DEVICE)[torch.randperm(rows)].unsqueeze(-1)
+    p = entmax.entmax(_scores(rows, columns, 1.0), alphas)
+    grad = _scores(rows, columns, 1.0).nan_to_num(neginf=0.0)
+    by_scores, by_alpha = entmax.entmax_backward_alpha(grad, p, alphas)
+    wide = grad.double(), p.double(), alphas.double()
+    expected, expected_alpha = reference.entmax_backward_alpha(*wide)
+    assert _error(by_scores, expected) <= 2e-6
+    assert _error(by_alpha.squeeze(-1), expected_alpha) <= 2e-6
+    assert _error(entmax.entmax_backward(grad, p, alphas), expected) <= 2e-6

@@ -1,0 +1,88 @@
+"""Long rows in half precision, of which two scores share a register: as exact as rows of float32.
+
+A tile of two slabs stands for the usual one of sixteen, with and without columns missing at its end.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference import entmax as reference
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+
+with defining_kernels():
+    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton.addressing import Rows
+
+pytestmark = MARKS
+
+ACCURACY = 2e-7
+COLUMNS = 400
+TILE = configuration.Tile(slabs=2, rows=1, width=256, warps=1, vector=8)
+
+
+@pytest.fixture(autouse=True)
+def _short_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entmax, "holds_halves", lambda *_: True)
+    monkeypatch.setattr(entmax, "halves_tile_shape", lambda _: TILE)
+    monkeypatch.setattr(entmax, "entmax_tile", None)
+
+
+def _scores(dtype: torch.dtype, columns: int) -> Tensor:
+    """Rows with little support, with much, with ties, with one score and with none."""
+    scores = torch.randn(5, columns)
+    scores[1] *= 0.02
+    scores[2] = scores[2].round() * 100
+    scores[3, 1:] = -math.inf
+    scores[4] = -math.inf
+    return scores.to(dtype).to(DEVICE)
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.5])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("columns", [COLUMNS, TILE.slabs * TILE.width])
+def test_halves_are_exact(alpha: float, dtype: torch.dtype, columns: int) -> None:
+    scores = _scores(dtype, columns)
+    probabilities = torch.full_like(scores, math.nan, dtype=torch.float32)
+    entmax.entmax_into(probabilities, scores, alpha, None, -1)
+    expected = reference.entmax(scores.double(), alpha)
+    assert (probabilities.double() - expected).abs().max() <= ACCURACY
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.5])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_row_with_nan_or_inf_is_nan_alone(alpha: float, bad: float) -> None:
+    scores = torch.randn(2, COLUMNS, dtype=torch.bfloat16, device=DEVICE)
+    scores[1, 300] = bad
+    probabilities = entmax.entmax(scores, alpha)
+    assert probabilities[0].isfinite().all()
+    assert probabilities[1].isnan().all()
+
+
+def test_only_many_long_rows_in_half_precision_are_held_in_halves() -> None:
+    def held(kind: int, count: int, columns: int, itemsize: int) -> bool:
+        return configuration.holds_halves(kind, Rows(count, columns, 1, 1, 1), itemsize)
+
+    sparsemax, softmax = configuration.SPARSEMAX.value, configuration.SOFTMAX.value
+    assert held(sparsemax, 4096, 32_000, 2)
+    assert not held(sparsemax, 4096, 32_000, 4)
+    assert not held(sparsemax, 4096, 1024, 2)
+    assert not held(sparsemax, 4096, 40_000, 2)
+    assert not held(sparsemax, 4, 32_000, 2)
+    assert not held(softmax, 4096, 32_000, 2)
+
+
+def test_masked_rows_and_columns_that_are_not_neighbours_are_held_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(entmax, "holds_halves", lambda *_: True)
+    monkeypatch.setattr(entmax, "entmax_halves", None)
+    scores = torch.randn(3, 8, dtype=torch.bfloat16, device=DEVICE)
+    mask = torch.arange(8, device=DEVICE) < 5
+    assert entmax.entmax(scores, 1.5, mask)[:, 5:].eq(0).all()
+    assert entmax.entmax(scores, 1.5, dim=0).isfinite().all()
