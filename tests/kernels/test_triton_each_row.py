@@ -69,6 +69,14 @@ def test_every_row_has_its_own_alpha(shape: tuple[int, int], scale: float) -> No
     assert _error(p, reference.entmax(scores.double(), alphas)) <= ACCURACY
 
 
+def test_neighbours_may_share_an_alpha(shape: tuple[int, int]) -> None:
+    """As the queries of a head do; a tile holds rows of two heads here and there."""
+    heads = torch.tensor([1.2, 1.7, 2.5], device=DEVICE).view(3, 1, 1)
+    scores = _scores(15, shape[1], 1.0).view(3, 5, shape[1])
+    p = entmax.entmax(scores, heads)
+    assert _error(p, reference.entmax(scores.double(), heads)) <= ACCURACY
+
+
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(shape: tuple[int, int]) -> None:
     scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
     scores[3], scores[4, 1], scores[5, 2] = -math.inf, math.nan, math.inf

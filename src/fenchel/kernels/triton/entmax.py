@@ -47,7 +47,7 @@ from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
 
 # With one alpha a row:
 MOST_TILES, PROGRAMS = 8, 2048  # tiles that a program sorts, as long as there are so many programs
-SOME_ROWS_REGISTERS, ONE_ROW_REGISTERS = 128, 168
+TILE_REGISTERS, SORTED_REGISTERS, ONE_ROW_REGISTERS = 96, 128, 128
 
 
 def entmax(
@@ -111,28 +111,31 @@ def _entmax_tiles(
 
 
 def _each_row(tensors: list[Any], tile: Tile, rows: Rows, steps: list[Strides]) -> None:
-    tiles = _tiles_of_rows(tile, rows)
+    tiles = _tiles_of_rows(tile, rows, steps[3])
     block = tile.rows * tiles
     entmax_each_row[(ceiling(rows.count, block),)](
         *tensors, rows.count, rows.columns, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, ROUNDED=tensors[1].element_size() < 4, EVEN=tile.divides(rows),
         LIST_SHARP=worth_listing(SHARP.value, tile), LIST_STEEP=worth_listing(STEEP.value, tile),
         J=tile.slabs, R=tile.rows, K=tile.width, V=tile.vector, TILES=tiles,
-        num_warps=tile.warps, maxnreg=_registers_of_rows(tile),
+        num_warps=tile.warps, maxnreg=_registers_of_rows(tile, tiles),
     )  # fmt: skip
 
 
-def _tiles_of_rows(tile: Tile, rows: Rows) -> int:
-    """How many tiles of several rows a program takes: more are sorted better, fewer are spread better."""
-    if tile.rows == 1:
+def _tiles_of_rows(tile: Tile, rows: Rows, alpha_steps: Strides) -> int:
+    """How many tiles of several rows a program takes: more are sorted better, fewer are spread better.
+
+    Where an alpha is that of many neighbours, as of all queries of a head, there is nothing to sort.
+    """
+    if tile.rows == 1 or alpha_steps.inner == 0:
         return 1
     return min(MOST_TILES, power_of_two(rows.count // (PROGRAMS * tile.rows)))
 
 
-def _registers_of_rows(tile: Tile) -> int | None:
+def _registers_of_rows(tile: Tile, tiles: int) -> int | None:
     """A kernel that knows every kind of alpha would take what the largest of them can use."""
     if tile.rows > 1:
-        return SOME_ROWS_REGISTERS
+        return TILE_REGISTERS if tiles == 1 else SORTED_REGISTERS
     return ONE_ROW_REGISTERS if tile.warps == 1 else None
 
 
