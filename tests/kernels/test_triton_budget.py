@@ -77,7 +77,7 @@ def test_every_width_sums_to_k(share: float, columns: int):
 
 @pytest.mark.parametrize("scale", [1e-38, 1e-6, 1e4, 1e30])
 @pytest.mark.parametrize("k", [1, 4.5])
-def test_huge_and_tinyscores(k: float, scale: float):
+def test_huge_and_tiny_scores(k: float, scale: float):
     x = scale * torch.randn(2, 21).to(DEVICE)
     x[1, 4:11] = x[1, 0]
     _assert_same(kernels.budget(x, k), reference.budget(x.double(), k))

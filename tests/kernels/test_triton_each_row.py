@@ -21,13 +21,7 @@ with defining_kernels():
 pytestmark = MARKS
 
 ACCURACY = 2e-7
-BORDERS = (
-    1.0,
-    1.0625,
-    1.45,
-    1.5,
-    2.0,
-)  # between kinds of alpha, and alphas with kernels of their own
+BORDERS = (1.0, 1.0625, 1.45, 1.5, 2.0)  # between kinds, and alphas with kernels of their own
 ALPHAS = (0.6, 0.98, *BORDERS, 1.02, 1.3, 1.4500001, 1.8, 1.9999999, 2.0000002, 3.0)
 SHAPES = {"some rows": (19, 23), "one row": (14, 40)}
 ENTRIES = 4  # columns a thread

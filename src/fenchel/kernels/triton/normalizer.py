@@ -49,9 +49,7 @@ START: tl.constexpr = tl.constexpr(0.7)  # where the edge of a short row lies, i
 CERTAIN: tl.constexpr = tl.constexpr(3)  # visits to a short row that are hardly ever too many
 SUBSET: tl.constexpr = tl.constexpr(3e-2)  # excess at which the maxima are left
 ROUGH: tl.constexpr = tl.constexpr(4e-3)  # excess at which rough powers are left
-NEAR_SOFTMAX: tl.constexpr = tl.constexpr(
-    1 / 16
-)  # |e| below which lg2 is too rough even on the way
+NEAR_SOFTMAX: tl.constexpr = tl.constexpr(1 / 16)  # |e| below which lg2 is too rough on the way
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
