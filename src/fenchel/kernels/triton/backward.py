@@ -88,6 +88,20 @@ def _write_tile(
 
 
 @triton.jit
+def _weighted_block(
+    p, grad, row, start, e, count, columns, steps, grad_steps,
+    KIND: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """K columns of R rows: where they are, whether they exist, p, g and s."""
+    column = start + tile_columns(1, K)
+    place = column.to(tl.int64)
+    inside = tile_inside(row, column, count, columns, R)
+    p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
+    s = wide_weight(p_tile, e) if WIDE else weight(p_tile, e, KIND)
+    return place, inside, p_tile, g_tile, s
+
+
+@triton.jit
 def _stream_rows(
     p, grad, out, in_alpha, row, e, count, columns, middle, inner, steps, grad_steps, out_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr, ALPHA: tl.constexpr,
@@ -101,22 +115,18 @@ def _stream_rows(
     total = along_rows(tl.zeros([R], SUM)) + tl.zeros([1, 1, K], SUM)
     dot = along_rows(tl.zeros([R], SUM)) + tl.zeros([1, 1, K], SUM)
     for start in range(0, columns, K):
-        column = start + tile_columns(1, K)
-        place = column.to(tl.int64)
-        inside = tile_inside(row, column, count, columns, R)
-        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
-        s = wide_weight(p_tile, e) if WIDE else weight(p_tile, e, KIND)
+        place, inside, p_tile, g_tile, s = _weighted_block(
+            p, grad, row, start, e, count, columns, steps, grad_steps, KIND, WIDE, R, K
+        )
         total += s
         dot += s * g_tile
     total_sum, dot_sum = row_sums(total, dot)
     mean = mean_of(total_sum, dot_sum)
     slope = along_rows(tl.zeros([R], tl.float32)) + tl.zeros([1, 1, K], tl.float32)
     for start in range(0, columns, K):
-        column = start + tile_columns(1, K)
-        place = column.to(tl.int64)
-        inside = tile_inside(row, column, count, columns, R)
-        p_tile, g_tile = _load(p, grad, place * steps[3], place * grad_steps[3], inside)
-        s = wide_weight(p_tile, e) if WIDE else weight(p_tile, e, KIND)
+        place, inside, p_tile, g_tile, s = _weighted_block(
+            p, grad, row, start, e, count, columns, steps, grad_steps, KIND, WIDE, R, K
+        )
         difference = g_tile - mean
         tl.store(out + place * out_steps[3], (s * difference).to(tl.float32), mask=inside)
         if ALPHA:
