@@ -20,6 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.addressing import copy_back, row_offset
+from fenchel.kernels.triton.candidates import load_block
 from fenchel.kernels.triton.reductions import shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -29,7 +30,6 @@ from fenchel.kernels.triton.row_programs import (
     load_wide,
     newton_step,
     one_a_row,
-    open_row,
     row_block,
     row_peak,
     store_block,
@@ -132,7 +132,11 @@ def budget_rows(
 ):  # fmt: skip
     number = tl.program_id(0).to(tl.int64)
     k = row_strength(high, low, ks, number, number >= 0, middle, inner, k_steps, LEVELS)
-    row = open_row(scores, mask, number, columns, middle, inner, steps, mask_steps, LEVELS, K)
+    scores += row_offset(number, middle, inner, steps, LEVELS)
+    if mask is not None:
+        mask += row_offset(number, middle, inner, mask_steps, LEVELS)
+    first = load_block(scores, mask, 0, columns, steps[3], mask_steps[3], K)
+    row = first, scores, mask, columns, steps[3], mask_steps[3]
     peak = row_peak(row, HELD, K)
     available = _count(row, LOWEST, HELD, K)
     rank = tl.minimum(tl.maximum(tl.ceil(k), 1.0), tl.maximum(available, 1).to(tl.float64))

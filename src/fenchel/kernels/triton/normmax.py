@@ -19,6 +19,7 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.addressing import copy_back, row_offset
+from fenchel.kernels.triton.candidates import load_block
 from fenchel.kernels.triton.reductions import shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -28,7 +29,6 @@ from fenchel.kernels.triton.row_programs import (
     load_wide,
     newton_step,
     one_a_row,
-    open_row,
     power,
     row_block,
     row_peak,
@@ -85,7 +85,11 @@ def normmax_rows(
 ):  # fmt: skip
     number = tl.program_id(0).to(tl.int64)
     alpha = row_strength(high, low, alphas, number, number >= 0, middle, inner, alpha_steps, LEVELS)
-    row = open_row(scores, mask, number, columns, middle, inner, steps, mask_steps, LEVELS, K)
+    scores += row_offset(number, middle, inner, steps, LEVELS)
+    if mask is not None:
+        mask += row_offset(number, middle, inner, mask_steps, LEVELS)
+    first = load_block(scores, mask, 0, columns, steps[3], mask_steps[3], K)
+    row = first, scores, mask, columns, steps[3], mask_steps[3]
     peak = row_peak(row, HELD, K)
     top = finite_peak(peak).to(tl.float64)
     tau = _solve(row, top, alpha, SQUARE, HELD, K)

@@ -20,6 +20,7 @@ from torch import Tensor
 from fenchel.kernels.reference import pnormmax as reference
 from fenchel.kernels.rows import from_rows, parameter_to_rows, to_rows
 from fenchel.kernels.triton.addressing import copy_back, row_offset
+from fenchel.kernels.triton.candidates import load_block
 from fenchel.kernels.triton.reductions import larger, shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -28,7 +29,6 @@ from fenchel.kernels.triton.row_programs import (
     load_where,
     load_wide,
     newton_step,
-    open_row,
     power,
     store_block,
 )
@@ -80,7 +80,10 @@ def pnormmax_rows(
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     s = row_strength(high, low, exponents, row, row >= 0, middle, inner, s_steps, LEVELS)
-    x = open_row(scores, mask, row, columns, middle, inner, steps, mask_steps, LEVELS, K)[0]
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    if mask is not None:
+        mask += row_offset(row, middle, inner, mask_steps, LEVELS)
+    x = load_block(scores, mask, 0, columns, steps[3], mask_steps[3], K)
     peak = tl.reduce(x, 0, larger)
     top = finite_peak(peak).to(tl.float64)
     z = x.to(tl.float64) - top

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import address, row_offset
+from fenchel.kernels.triton.addressing import address
 from fenchel.kernels.triton.candidates import load_block
 from fenchel.kernels.triton.configuration import power_of_two
 from fenchel.kernels.triton.reductions import larger
@@ -25,19 +25,6 @@ from fenchel.kernels.triton.reductions import larger
 LONGEST = 4096  # columns that a program holds
 ENTRIES = 128  # columns a warp, at least
 ROUNDING: tl.constexpr = tl.constexpr(4 * 2.0**-52)
-
-
-@triton.jit
-def open_row(
-    scores, mask, number, columns, middle, inner, steps, mask_steps,
-    LEVELS: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    """A row of this number as `row_block` takes it."""
-    scores += row_offset(number, middle, inner, steps, LEVELS)
-    if mask is not None:
-        mask += row_offset(number, middle, inner, mask_steps, LEVELS)
-    first = load_block(scores, mask, 0, columns, steps[3], mask_steps[3], K)
-    return first, scores, mask, columns, steps[3], mask_steps[3]
 
 
 @triton.jit
