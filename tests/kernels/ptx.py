@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-SENT = re.compile(r"\s*shfl\.sync\S*\s+(%\w+)")
+SENT = re.compile(r"\s*shfl\.sync\.bfly\S*\s+(%\w+)")
 PUT_TOGETHER = re.compile(r"\s*(?:cvt|shl|or|mov)\.\S+\s+(%\w+), (.*);")  # halves of a float64
 FUSED = re.compile(r"\s*fma\.rn\.\S+\s+%\w+, %\w+, %\w+, (%\w+);")
 

@@ -103,9 +103,13 @@ def fits_tile(kind: int, columns: int) -> bool:
     return columns <= (LONGEST_TILE if needs_no_powers(kind) else LONGEST_POWER_TILE)
 
 
-def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
+def forward_tile_shape(rows: Rows, itemsize: int, kind: int, step: int) -> Tile:
     """32 entries a thread, more in long rows; 16 in short ones where much else must be held, or where
     a list of the largest must hold the support; few in a small problem, so that many threads share it.
+
+    Threads must not share a slab: they would round its sum each in its own way. So `itemsize` is that
+    of the smallest entries read, of which a thread takes most at once. Where columns lie `step` > 1
+    apart, threads take neighbouring rows and then what comes next, and a tile of such rows has no slabs.
     """
     columns = power_of_two(rows.columns)
     if columns <= LONGEST_SHARED_WARP:
@@ -113,6 +117,8 @@ def forward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
         if columns <= FEW_COLUMNS and rows.count <= FEW_ROWS:
             entries = FEW_ENTRIES
         tile = _tile(columns, rows.count, itemsize, entries)
+        if step != 1 and tile.rows > 1:
+            tile = tile._replace(slabs=1, width=columns)
         return tile._replace(registers=SHORT_REGISTERS.get(kind))
     if columns < 8192:
         tile = _tile(columns, rows.count, itemsize, entries=32)
@@ -151,8 +157,9 @@ def _tile(columns: int, count: int, itemsize: int, entries: int) -> Tile:
         warps = max(1, min(32, columns // (WARP * entries)))
         width = min(columns, warps * WARP * vector)
         return Tile(columns // width, 1, width, warps, min(vector, width))
-    width = min(columns, max(4 * vector, columns * vector // entries))
     height = max(1, min(WARP * entries // columns, power_of_two(count)))
+    threads = max(4, columns // entries, WARP // height)  # of a row, so that none share a slab
+    width = min(columns, threads * vector)
     return Tile(columns // width, height, width, 1, min(vector, width))
 
 

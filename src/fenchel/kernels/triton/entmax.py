@@ -93,8 +93,9 @@ def _entmax_halves(
 def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
-    scores, _out, _mask, _alphas = tensors
-    tile = forward_tile_shape(rows, scores.element_size(), kind)
+    scores, _out, mask, _alphas = tensors
+    itemsize = scores.element_size() if mask is None else mask.element_size()
+    tile = forward_tile_shape(rows, itemsize, kind, steps[0].column)
     if kind == EACH_ROW.value:
         _each_row(tensors, tile, rows, steps)
         return

@@ -117,7 +117,7 @@ def _forward(
             tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps, maxima, listed
         )  # fmt: skip
     else:
-        tile = forward_tile_shape(rows, scores.element_size(), kind)
+        tile = forward_tile_shape(rows, scores.element_size(), kind, steps[0].column)
         loss_tile[(ceiling(rows.count, tile.rows),)](
             *tensors, loss, normalizer, eps, ignore_index,
             rows.count, rows.columns, rows.middle, rows.inner, *steps,

@@ -122,7 +122,7 @@ def exact_base(z, point, e):
 def exact_entry(z, point, e, KIND: tl.constexpr):
     """(t, p, 1/t) for alpha <= 2 at A = point, to the last bits; p = 0 where t <= 0."""
     t = exact_base(z, point, e)
-    log_t = log2_near_one(tl.maximum(t, SMALLEST), z * e - point * e)
+    log_t = log2_near_one(tl.maximum(t, SMALLEST), tl.fma(z, e, -point * e))
     p = tl.exp2(log_t * (1.0 / e))
     if KIND == GENERAL:  # of no other kind is alpha so near 2 that SMALLEST has a power
         p = tl.where(t > 0.0, p, 0.0)
@@ -144,14 +144,14 @@ def exact_powers(z, point, e, KIND: tl.constexpr):
 @triton.jit
 def rough_powers(z, point, e, KIND: tl.constexpr):
     """(p, p/t, p/t^2) for alpha <= 2 to 1e-5, 0 off the support: enough to find the way."""
-    less_one = z * e - point * e
+    less_one = tl.fma(z, e, -point * e)
     if KIND == GENERAL:
         log_t = rough_log2_near_one(tl.maximum(less_one + 1.0, SMALLEST), less_one)
         p = tl.where(less_one > -1.0, tl.exp2(log_t * (1.0 / e)), 0.0)
         r = tl.exp2(-log_t)
         return p, p * r, p * r * r
     else:
-        return hardware_powers(tl.maximum(z * e + (1.0 - point * e), 0.0), e, KIND)
+        return hardware_powers(tl.maximum(tl.fma(z, e, 1.0 - point * e), 0.0), e, KIND)
 
 
 @triton.jit
