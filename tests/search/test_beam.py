@@ -17,6 +17,7 @@ from fenchel.search import (
     exact_search,
     sample,
 )
+from fenchel.search.largest import largest
 from tests.search.models import (
     EOS,
     RandomModel,
@@ -126,6 +127,19 @@ def test_asking_less_often_whether_all_is_done_changes_nothing(max_length, monke
     often = beam_search(PrefixStepper(models), width=3, max_length=max_length)
     monkeypatch.setattr("fenchel.search.beam.steps_between_checks", lambda device: 3)
     assert beam_search(PrefixStepper(models), width=3, max_length=max_length) == often
+
+
+@pytest.mark.parametrize("entries", [1, 100])
+def test_reading_the_rows_part_by_part_changes_nothing(entries, monkeypatch):
+    models = [RandomModel(seed, levels=4, support=4) for seed in range(20)]
+    at_once = beam_search(PrefixStepper(models), width=3, max_length=6)
+    parts = []
+    monkeypatch.setattr("fenchel.search.candidates.PART", entries)
+    monkeypatch.setattr(
+        "fenchel.search.candidates.largest", lambda *rows: parts.append(rows) or largest(*rows)
+    )
+    assert beam_search(PrefixStepper(models), width=3, max_length=6) == at_once
+    assert max(len(part) for part, _ in parts) == max(1, entries // (3 * models[0].size))
 
 
 def test_a_beam_may_hold_fewer_than_its_width():

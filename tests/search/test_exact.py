@@ -131,7 +131,7 @@ def test_sizes_must_be_positive(argument):
 
 
 def test_what_waits_stays_within_the_limit_of_nodes():
-    sentence = Sentence(0, Answer((Hypothesis((), 1e-9, -20.0, True),), 1.0), answers=2)
+    sentence = Sentence(Answer((Hypothesis((), 1e-9, -20.0, True),), 1.0), answers=2)
     assert sentence.pop(0, 1)[0].tokens == ()
     for token in range(30):
         sentence.push((token,), -1.0 - token, sentence.free_slot(1))

@@ -7,6 +7,7 @@ import torch
 
 from fenchel.search import autocomplete, beam_search, exact_search, sample
 from fenchel.search.beam import Beam
+from fenchel.search.candidates import Candidates
 from fenchel.search.history import History
 from fenchel.search.largest import largest
 from fenchel.search.soundness import Soundness
@@ -63,8 +64,9 @@ def test_a_step_never_waits_for_the_device(size):
     sound = Soundness(stepper.device)
     with waiting_is_an_error():
         for length in range(3):
-            sound.look(probabilities, beam.scores > float("-inf"))
-            beam, tokens, parents = beam.advance(probabilities, EOS, length)
+            candidates = Candidates.of(probabilities, EOS)
+            sound.look(candidates.totals, beam.scores == float("-inf"))
+            beam, tokens, parents = beam.advance(candidates, EOS, length)
             history.append(beam.rows, tokens, parents)
             state = reorder(state, parents + beam.first_slots)
-        beam.close(probabilities, EOS, 3)
+        beam.close(candidates, EOS, 3)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from fenchel.search.answers import Answer
+from fenchel.search.candidates import Candidates
 from fenchel.search.history import History
-from fenchel.search.largest import in_order, largest
+from fenchel.search.largest import in_order
 from fenchel.search.sizes import positive
 from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import BOS, EOS, Stepper, reorder, step, steps_between_checks, take_rows
@@ -64,8 +65,9 @@ def beam_search(
     pause = steps_between_checks(stepper.device)
     for length in range(max_length):
         probabilities, state = step(stepper, tokens, state, eos)
-        sound.look(probabilities, beam.scores > NEVER)
-        beam, tokens, parents = beam.advance(probabilities, eos, length)
+        candidates = Candidates.of(probabilities, eos)
+        sound.look(candidates.totals, beam.scores == NEVER)
+        beam, tokens, parents = beam.advance(candidates, eos, length)
         history.append(beam.rows, tokens, parents)
         if width > 1:
             state = reorder(state, parents + beam.first_slots)
@@ -81,9 +83,10 @@ def beam_search(
             stepper = select(alive)
             beam, tokens, state = beam.take(alive), tokens[alive], take_rows(state, alive)
     probabilities, state = step(stepper, tokens, state, eos)
-    sound.look(probabilities, beam.scores > NEVER)
+    candidates = Candidates.of(probabilities, eos)
+    sound.look(candidates.totals, beam.scores == NEVER)
     sound.check()
-    return history.answers([*retired, beam.close(probabilities, eos, max_length)])
+    return history.answers([*retired, beam.close(candidates, eos, max_length)])
 
 
 @dataclass(frozen=True)
@@ -112,21 +115,21 @@ class Beam:
         ends = torch.zeros_like(empty, dtype=torch.int64)
         return cls(rows, scores, empty, ends, empty[:, 0], rows.unsqueeze(-1) * width)
 
-    def advance(self, probabilities: Tensor, eos: int, length: int) -> tuple[Beam, Tensor, Tensor]:
+    def advance(self, candidates: Candidates, eos: int, length: int) -> tuple[Beam, Tensor, Tensor]:
         """The beam after one more token, these tokens, and the places their prefixes stood at."""
         width = self.scores.shape[-1]
-        beam = self._finish(probabilities[..., eos], length)
-        best, tokens, parents = _continuations(self.scores, probabilities, eos)
+        ended, best, tokens, parents = _continuations(self.scores, candidates, eos)
+        beam = self._finish(ended, length)
         stays = best[:, :width] > beam.finished[:, -1:]
         lost = best.gather(-1, stays.sum(-1, keepdim=True)).squeeze(-1)
         scores = best[:, :width].masked_fill(~stays, NEVER)
         beam = replace(beam, scores=scores, dropped=torch.maximum(beam.dropped, lost))
         return beam, tokens[:, :width], parents[:, :width]
 
-    def close(self, probabilities: Tensor, eos: int, length: int) -> Beam:
+    def close(self, candidates: Candidates, eos: int, length: int) -> Beam:
         """The beam whose prefixes may end but not go on; it keeps them as they are."""
-        beam = self._finish(probabilities[..., eos], length)
-        best, _, _ = _continuations(self.scores, probabilities, eos)
+        ended, best, _, _ = _continuations(self.scores, candidates, eos)
+        beam = self._finish(ended, length)
         return replace(beam, dropped=torch.maximum(beam.dropped, best[:, 0]))
 
     def take(self, rows: Tensor) -> Beam:
@@ -138,11 +141,11 @@ class Beam:
         """(B,) whether a sentence still has prefixes; they are in order, so the first one tells."""
         return self.scores[:, 0] > NEVER
 
-    def _finish(self, probability: Tensor, length: int) -> Beam:
-        """Let the prefixes end that can, with these probabilities (B, K)."""
+    def _finish(self, ended: Tensor, length: int) -> Beam:
+        """Let the prefixes end that can; with `eos` they have these log-probabilities (B, K)."""
         count, width = self.finished.shape[-1], self.scores.shape[-1]
         slots = torch.arange(length * width, (length + 1) * width, device=self.scores.device)
-        scores = torch.cat((self.finished, self.scores + probability.double().log()), -1)
+        scores = torch.cat((self.finished, ended), -1)
         ends = torch.cat((self.ends, slots.expand_as(self.scores)), -1)
         scores, order = in_order(scores)
         return replace(
@@ -153,15 +156,15 @@ class Beam:
         )
 
 
-def _continuations(scores: Tensor, probabilities: Tensor, eos: int) -> tuple[Tensor, ...]:
-    """The best K + 1 continuations other than `eos`: log-probability, token, place of the prefix.
+def _continuations(scores: Tensor, candidates: Candidates, eos: int) -> tuple[Tensor, ...]:
+    """The log-probabilities (B, K) of continuations by `eos`, and the best K + 1 of all others.
 
-    They are among the K + 2 best of every prefix, one of which may be `eos`.
+    Of these: log-probability, token, place of the prefix.
     """
-    width, size = probabilities.shape[1:]
-    count = min(width + 2, size)
-    probability, tokens = largest(probabilities, count)
-    joint = scores.unsqueeze(-1) + probability.double().log()
-    joint, order = in_order(joint.masked_fill(tokens == eos, NEVER).flatten(1))
-    order = order[:, : width + 1]
-    return joint[:, : width + 1], tokens.flatten(1).gather(-1, order), order // count
+    keep, count = scores.shape[-1] + 1, candidates.tokens.shape[-1]
+    joint = scores.unsqueeze(-1) + candidates.probabilities.double().log()
+    others = joint[..., 1:].masked_fill(candidates.tokens == eos, NEVER)
+    best, order = in_order(others.flatten(1))
+    order = order[:, :keep]
+    tokens = candidates.tokens.flatten(1).gather(-1, order)
+    return joint[..., 0], best[:, :keep], tokens, order // count

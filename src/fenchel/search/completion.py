@@ -14,7 +14,7 @@ from fenchel.errors import rule
 from fenchel.search.labels import Symbols, labels, percent
 from fenchel.search.largest import largest
 from fenchel.search.sizes import positive
-from fenchel.search.soundness import Soundness
+from fenchel.search.soundness import Soundness, totals
 from fenchel.search.stepper import BOS, EOS, Stepper, step
 
 
@@ -116,7 +116,7 @@ def autocomplete(
         probabilities, state = step(stepper, tokens, state, eos)
         if not steps:
             _check_known(padded, probabilities.shape[-1])
-        sound.look(probabilities, ends >= length)
+        sound.look(totals(probabilities), ends < length)
         tokens = targets[:, length : length + 1]
         steps.append(_step(probabilities.squeeze(1), tokens, candidates))
     sound.check()

@@ -7,13 +7,11 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from fenchel.search.answers import Answer
-from fenchel.search.beam import beam_search
+from fenchel.search.beam import NEVER, beam_search
 from fenchel.search.frontier import Prefix, Sentence, Storage, most_waiting
 from fenchel.search.sizes import positive
-from fenchel.search.soundness import Soundness
+from fenchel.search.soundness import Soundness, totals
 from fenchel.search.stepper import BOS, EOS, Stepper, step
-
-NEVER = float("-inf")
 
 
 @torch.no_grad()
@@ -53,7 +51,7 @@ def exact_search(
     known = beam_search(
         stepper, width=width, max_length=max_length, answers=answers, bos=bos, eos=eos
     )
-    sentences = [Sentence(row, answer, answers) for row, answer in enumerate(known)]
+    sentences = [Sentence(answer, answers) for answer in known]
     for sentence in sentences:
         if _proven(sentence.known, answers):
             sentence.waiting.clear()
@@ -141,7 +139,7 @@ class _Search:
         device = probabilities.device
         bounds = [[sentence.bound] for sentence in self.sentences]
         scores = self._table([[-p.cost for p in row] for row in popped], NEVER)
-        self.sound.look(probabilities, scores > NEVER)
+        self.sound.look(totals(probabilities), scores == NEVER)
         self.sound.check()
         joint = scores.unsqueeze(-1) + probabilities.double().log()
         above = joint > torch.tensor(bounds, dtype=torch.float64, device=device).unsqueeze(-1)

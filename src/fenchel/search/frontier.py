@@ -31,8 +31,8 @@ class Sentence:
     `bound` is the log-probability that a sequence must exceed to be among the answers.
     """
 
-    def __init__(self, row: int, known: Answer, answers: int) -> None:
-        self.row, self.answers, self.known = row, answers, known
+    def __init__(self, known: Answer, answers: int) -> None:
+        self.known, self.answers = known, answers
         self.waiting: dict[int, list[Prefix]] = {0: [Prefix(0.0, (), 0)]}
         self.nodes = 0
         self.cut = self.evicted = -math.inf

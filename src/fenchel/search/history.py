@@ -25,7 +25,7 @@ class History:
 
     def append(self, rows: Tensor, tokens: Tensor, parents: Tensor) -> None:
         """One more step, for the sentences `rows`."""
-        self.steps[self.length].index_copy_(0, rows, tokens * self.width + parents)
+        self.steps[self.length].index_copy_(0, rows, torch.add(parents, tokens, alpha=self.width))
         self.length += 1
 
     def answers(self, beams: list[Beam]) -> list[Answer]:

@@ -31,8 +31,9 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     taken = torch.cat((whole[row, chosen].flatten(1), rows[:, chunks * CHUNK :]), -1)
     best = _places(taken, count)
     chunk = torch.cat((chosen, torch.full_like(row, chunks)), -1).gather(-1, best // CHUNK)
+    places = torch.add(best % CHUNK, chunk, alpha=CHUNK)
     shape = (*values.shape[:-1], count)
-    return taken.gather(-1, best).view(shape), (chunk * CHUNK + best % CHUNK).view(shape)
+    return taken.gather(-1, best).view(shape), places.view(shape)
 
 
 def in_order(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,4 +53,4 @@ def _places(values: Tensor, count: int) -> Tensor:
     size = values.shape[-1]
     from_end = torch.arange(size - 1, -1, -1, device=values.device)
     bits = values.float().contiguous().view(torch.int32)
-    return torch.topk(torch.add(from_end, bits.long(), alpha=size), count).indices
+    return torch.topk(torch.add(from_end, bits, alpha=size), count).indices

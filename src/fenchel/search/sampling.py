@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fenchel.search.answers import Hypothesis
 from fenchel.search.sizes import positive
-from fenchel.search.soundness import Soundness
+from fenchel.search.soundness import Soundness, totals
 from fenchel.search.stepper import BOS, EOS, Stepper, step, steps_between_checks
 
 
@@ -48,7 +48,7 @@ def sample(
     sound = Soundness(device)
     for length in range(max_length + 1):
         probabilities, state = step(stepper, tokens, state, eos)
-        sound.look(probabilities, ~ended)
+        sound.look(totals(probabilities), ended)
         tokens, score = draw(probabilities, generator)
         over = tokens == eos
         if length == max_length:

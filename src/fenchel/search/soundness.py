@@ -14,25 +14,26 @@ class Soundness:
     """Looks at every row of probabilities, and tells when asked.
 
     A row has no negative entry and no NaN, and its sum is not above 1; it may be below, where a
-    model forbids some tokens. The worst is kept on the device: looking does not make the host wait.
+    model forbids some tokens. What was seen is kept on the device: looking does not make the host
+    wait.
 
     >>> sound = Soundness(torch.device("cpu"))
-    >>> sound.look(torch.tensor([[0.5, 0.5, 0.0], [2.0, -1.0, 0.0]]), torch.tensor([True, False]))
+    >>> rows = torch.tensor([[0.5, 0.5, 0.0], [2.0, -1.0, 0.0]])
+    >>> sound.look(totals(rows), idle=torch.tensor([False, True]))
     >>> sound.check()
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._worst = torch.zeros(1, device=device)
+        self._seen = [torch.ones(1, device=device)]
 
-    def look(self, probabilities: Tensor, live: Tensor) -> None:
-        """Take the rows (…, V) into account where `live` (…) says that they are in use."""
-        excess = torch.maximum(probabilities.sum(-1) - 1, -probabilities.amin(-1))
-        used = excess.masked_fill(~live, 0).flatten()
-        self._worst = torch.cat((self._worst, used)).amax(0, keepdim=True)
+    def look(self, totals: Tensor, idle: Tensor) -> None:
+        """Take the rows with these totals into account, but not those that are `idle`: not in use."""
+        self._seen.append(totals.masked_fill(idle, 1).flatten())
 
     def check(self) -> None:
         """Raise if a row was no distribution."""
-        worst = float(self._worst)
+        worst = float(torch.cat(self._seen).amax()) - 1
+        del self._seen[1:]
         if not worst <= TOLERANCE:
             raise rule(
                 "a stepper returns probabilities",
@@ -41,3 +42,12 @@ class Soundness:
                 if worst != worst
                 else f"a row that misses this by {worst:.3g}",
             )
+
+
+def totals(probabilities: Tensor) -> Tensor:
+    """The sums of rows (…, V), or more: 1 less the least entry, which says how negative that is.
+
+    >>> totals(torch.tensor([[0.5, 0.5, 0.0], [0.9, -0.5, 0.6], [0.25, 0.5, 0.0]]))
+    tensor([1.0000, 1.5000, 1.0000])
+    """
+    return torch.maximum(probabilities.sum(-1), 1 - probabilities.amin(-1))
