@@ -12,6 +12,7 @@ from fenchel.recipes.running import Trained
 from fenchel.search import Answer
 from fenchel.training import Run, measure, predict, score
 from fenchel.training.files import save_json
+from fenchel.training.lock import alone_with
 
 Figures = dict[str, Any]
 
@@ -49,9 +50,12 @@ def figures_of(
 
 
 def keep_figures(run: Run, split: str, figures: Figures) -> None:
-    """Add the figures to those that the run's folder holds; what validation wrote stays."""
-    name = f"{split}_search"
-    save_json(run.metrics_path, {**run.metrics, name: figures})
+    """Add the figures to those that the run's folder holds; what validation wrote stays.
+
+    Several processes may do so at once.
+    """
+    with alone_with(run.metrics_path):
+        save_json(run.metrics_path, {**run.metrics, f"{split}_search": figures})
 
 
 def best_device() -> torch.device:

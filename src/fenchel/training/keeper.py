@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fenchel.data.batches import Encoded
+from fenchel.data.encoded import Encoded
 from fenchel.errors import rule
 from fenchel.extras import require
 from fenchel.models.seq2seq import Statistics
 from fenchel.training.files import save_json, save_tensors, write_atomically
+from fenchel.training.lock import alone_with
 from fenchel.training.measure import sums
 from fenchel.training.module import TrainingModule
 from fenchel.training.progress import Record
@@ -100,7 +101,8 @@ class Keeper(lightning.Callback):
         if is_best:
             save_tensors(self.run.weights_path, pl_module.model.state_dict())
             best = {name: value for name, value in record.items() if name not in TIMES}
-            save_json(self.run.metrics_path, {"dev": best})
+            with alone_with(self.run.metrics_path):
+                save_json(self.run.metrics_path, {"dev": best})
         write_log(self.run, self.progress.history)
         for logger in trainer.loggers:
             logger.log_metrics(record, step=int(record["epoch"]))
