@@ -127,6 +127,8 @@ def test_an_interruption_says_how_to_go_on_where_one_can(fenchel, monkeypatch, i
     outcome = fenchel("cite")
     assert outcome.code == 130
     assert outcome.err == "fenchel: interrupted\n"
+    monkeypatch.setattr("fenchel.cli.arguments.spread", interrupt)
+    assert fenchel().err == "fenchel: interrupted\n"
 
 
 def test_a_file_that_cannot_be_written_is_named(fenchel, run, words):

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from fenchel.data.batches import Batch
+from fenchel.data.encoded import Batch
 from fenchel.data.vocabulary import EOS, PAD
 from fenchel.models import Seq2Seq, Seq2SeqConfig
 from fenchel.models.seq2seq.config import MAPS

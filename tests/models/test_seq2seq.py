@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from fenchel import FenchelError, entmax
-from fenchel.data.batches import Batch
+from fenchel.data.encoded import Batch
 from fenchel.data.vocabulary import BOS, EOS, PAD
 from fenchel.models import Seq2Seq, Seq2SeqConfig, Statistics
 from fenchel.models.seq2seq import model as model_file

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fenchel import FenchelError
-from fenchel.data.batches import Encoded
+from fenchel.data.encoded import Encoded
 from fenchel.training import TrainingConfig
 from fenchel.training.progress import Progress, learning_rate
 from fenchel.training.segments import Segments

@@ -26,7 +26,7 @@ def read_log(path: Path) -> Columns:
 def history_charts(columns: Columns) -> list[Chart]:
     """Loss, accuracies and supports over the epochs."""
 
-    def lines(**named: str) -> dict[str, list[tuple[float, float]]]:
+    def lines(**named: str) -> Columns:
         return {shown: columns[key] for shown, key in named.items() if key in columns}
 
     return [

@@ -23,12 +23,6 @@ def proof(answer: Answer, rank: int = 0) -> str:
     return "best" if answer.certified and as_good else "unproven"
 
 
-def tags_of(example: Example, codec: Codec) -> tuple[str, ...]:
-    """The tags that the model sees: the language is one of them where there are several."""
-    unseen = example.has_language and len(codec.languages) < 2
-    return example.tags[1:] if unseen else example.tags
-
-
 def asked(example: Example, codec: Codec) -> str:
     """What was asked, as a person would write it.
 
@@ -36,4 +30,4 @@ def asked(example: Example, codec: Codec) -> str:
     >>> asked(Example("walk", None, ("english", "V", "PST"), "english"), codec)
     'walk V;PST'
     """
-    return " ".join(part for part in (example.source, ";".join(tags_of(example, codec))) if part)
+    return " ".join(part for part in (example.source, ";".join(codec.tags(example))) if part)

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _say_interrupted(arguments: Sequence[str]) -> None:
-    _complain(f"interrupted; {GO_ON}" if arguments[0] in LONG else "interrupted")
+    _complain(f"interrupted; {GO_ON}" if arguments and arguments[0] in LONG else "interrupted")
 
 
 def _escape_what_cannot_be_printed() -> None:

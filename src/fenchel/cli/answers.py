@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from fenchel.analysis.wording import SENTENCES, asked, proof, tags_of
+from fenchel.analysis.wording import SENTENCES, asked, proof
 from fenchel.data import Codec, Example
 from fenchel.search import Answer
 
@@ -22,7 +22,7 @@ def as_object(example: Example, answer: Answer, codec: Codec) -> dict[str, Any]:
     """One example's answers as JSON holds them."""
     result: dict[str, Any] = {"source": example.source}
     if example.tags:
-        result["tags"] = list(tags_of(example, codec))
+        result["tags"] = list(codec.tags(example))
     if example.target is not None:
         result["target"] = example.target
     result["answers"] = [

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fenchel.analysis.figures import explained
 from fenchel.cli.console import grid, note, out, write_json
+from fenchel.cli.options import AsJson, Beam, Measured, RunFolder
 from fenchel.cli.progress import counting
 
 if TYPE_CHECKING:
@@ -18,15 +16,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE…", help="Examples with answers [default: the run's test set]."),
-    ] = None,
-    beam: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Hypotheses kept in search.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    folder: RunFolder, data: Measured = None, beam: Beam = None, as_json: AsJson = False
 ) -> None:
     """Measure a run: accuracy, BLEU or ROUGE, supports, and how many answers are proven."""
     from fenchel.recipes.running import Trained

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from fenchel.cli.console import grid, out, write_json
+from fenchel.cli.options import AsJson
 
 
 def list_all(
@@ -14,7 +15,7 @@ def list_all(
         str | None,
         typer.Option("--settings", metavar="RECIPE", help="Every setting of a recipe, for --set."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the recipes and the tables of the papers that can be reproduced."""
     from fenchel.recipes import RECIPES, recipe, settings
@@ -31,10 +32,10 @@ def list_all(
         return
     made = [(name, make()) for name, make in RECIPES.items()]
     if as_json:
-        recipes = {name: recipe.summary for name, recipe in made}
+        recipes = {name: each.summary for name, each in made}
         write_json({"recipes": recipes, "tables": {n: t.summary for n, t in TABLES.items()}})
         return
-    rows = [(name, recipe.summary, COLUMNS[recipe.data.format]) for name, recipe in made]
+    rows = [(name, each.summary, COLUMNS[each.data.format]) for name, each in made]
     out.print(grid("recipes: fenchel train RECIPE", ["recipe", "learns", "lines of a file"], rows))
     tables = [(name, table.summary) for name, table in TABLES.items()]
     out.print(grid("papers: fenchel reproduce PAPER/TABLE", ["table", "what it compares"], tables))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fenchel.cli.console import note, out, warn
+from fenchel.cli.options import Beam, RunFolder
 from fenchel.cli.progress import counting
 from fenchel.errors import FenchelError, rule
 from fenchel.recipes.names import unknown
@@ -25,13 +26,11 @@ MOST_WARNINGS = 10
 
 
 def predict(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    folder: RunFolder,
     file: Annotated[
         str, typer.Argument(metavar="[FILE|-]", help="Lines to answer; - is standard input.")
     ] = "-",
-    beam: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Hypotheses kept in search.")
-    ] = None,
+    beam: Beam = None,
     answers: Annotated[
         int | None,
         typer.Option(
@@ -78,9 +77,7 @@ def predict(
     most = answers or (SHOWN_ON_A_TERMINAL if out.is_terminal else 1)
     wishes = Wishes(max(most, samples or 0), lattice, autocomplete, as_json, picture)
     trained = Trained.load(folder)
-    languages = trained.run.codec.languages
-    if language is not None and languages and language not in languages:
-        raise unknown("language of this run", language, languages)
+    _check_language(language, trained.run.codec.languages)
     searching = Searching(
         trained, beam, answers=answers or 1, exact=exact, samples=samples, seed=seed
     )
@@ -89,6 +86,11 @@ def predict(
         _converse(trained, searching, shown, language)
     else:
         _answer(trained, searching, shown, _read(trained, file, language))
+
+
+def _check_language(language: str | None, known: Sequence[str]) -> None:
+    if language is not None and known and language not in known:
+        raise unknown("language of this run", language, known)
 
 
 def _read(trained: Trained, file: str, language: str | None) -> list[Example]:

@@ -8,18 +8,16 @@ from typing import Annotated
 import typer
 
 from fenchel.cli.console import note, write
+from fenchel.cli.options import Measured, RunFolder
 from fenchel.cli.progress import counting
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    folder: RunFolder,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page [default: RUN/report.html].")
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE…", help="Examples with answers [default: the run's test set]."),
-    ] = None,
+    data: Measured = None,
     examples: Annotated[
         int, typer.Option(metavar="N", min=0, help="Examples shown with their answers.")
     ] = 6,

@@ -130,13 +130,12 @@ def _timed(chosen: Chosen, sources: dict[str, Source], occasion: Occasion, book:
 def _speeds(
     table: TimedTable, experiments: Sequence[Experiment], source: Source, occasion: Occasion
 ) -> list[Finding]:
-    from fenchel.recipes.reproductions.rows import Finding
     from fenchel.recipes.reproductions.timing import timed_figures
 
     found = source.splits()
     for sentence in found.notes:
         note(sentence)
-    return [Finding(*each) for each in timed_figures(table, experiments, found, occasion)]
+    return timed_figures(table, experiments, found, occasion)
 
 
 def _sources_of_speeds(chosen: Chosen, data: Path, occasion: Occasion) -> dict[str, Source]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fenchel.cli.console import note
 from fenchel.cli.evaluation import evaluated, show
+
+if TYPE_CHECKING:
+    from fenchel.recipes.reading import Splits
 
 
 def train(
@@ -57,7 +60,7 @@ def train(
     from fenchel.cli.epochs import teller
     from fenchel.recipes import recipe as make
     from fenchel.recipes.reading import splits
-    from fenchel.recipes.running import Trained, learn
+    from fenchel.recipes.running import learn
 
     shortcuts = {"epochs": epochs, "seed": seed, "devices": devices, "nodes": nodes}
     given = {**shortcuts, "strategy": strategy}.items()
@@ -73,13 +76,19 @@ def train(
         note(f"the run is in {folder}; the same command goes on with it if it is stopped")
     known = {split: paths for split, paths in files.items() if paths}
     result = learn(recipe, data, folder, files=known, report=teller())
-    if not first:
-        return
-    if not result.finished:
+    if first:
+        _conclude(folder, data, finished=result.finished)
+
+
+def _conclude(folder: Path, data: Splits, *, finished: bool) -> None:
+    """Say how training ended, measure the run, and say what can be done with it."""
+    from fenchel.recipes.running import Trained
+
+    if not finished:
         note("time ran out before the last epoch; the same command goes on")
-    split = "test" if data.test else "dev"
-    figures = evaluated(Trained.load(folder), data.test or data.dev, split)
-    show(figures, recipe.metric, split)
+    trained, split = Trained.load(folder), "test" if data.test else "dev"
+    figures = evaluated(trained, data.test or data.dev, split)
+    show(figures, trained.recipe.metric, split)
     note(f"next: fenchel predict {folder} FILE, fenchel report {folder}")
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fenchel.data.encoded import Batch as Batch
-from fenchel.data.encoded import Encoded as Encoded
+from fenchel.data.encoded import Encoded
 from fenchel.errors import rule
 
 

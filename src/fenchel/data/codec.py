@@ -97,15 +97,21 @@ class Codec:
         """Whether both sides share one vocabulary."""
         return self.source_vocabulary is self.target_vocabulary
 
+    def tags(self, example: Example) -> tuple[str, ...]:
+        """The tags that the model sees: the language is one of them where there are several."""
+        unseen = len(self.languages) < 2 and example.has_language
+        return example.tags[1:] if unseen else example.tags
+
     def source_symbols(self, example: Example) -> list[str]:
         """The symbols that the model reads: tags, then the segments of the source."""
-        return [*self._tags(example), *self.source_segmentation.split(example.source)]
+        return [*_in_brackets(self.tags(example)), *self.source_segmentation.split(example.source)]
 
     def all_source_symbols(self, examples: Sequence[Example]) -> list[list[str]]:
         """The `source_symbols` of every example, found together."""
         texts = self.source_segmentation.split_all([example.source for example in examples])
         return [
-            [*self._tags(example), *text] for example, text in zip(examples, texts, strict=True)
+            [*_in_brackets(self.tags(example)), *text]
+            for example, text in zip(examples, texts, strict=True)
         ]
 
     def target_symbols(self, text: str) -> list[str]:
@@ -185,10 +191,6 @@ class Codec:
             return cls(vocabulary, other, segmentation, other_segmentation, state["languages"])
         except (KeyError, TypeError) as error:
             raise rule("a stored codec is whole", expected="all its parts", got=error) from error
-
-    def _tags(self, example: Example) -> tuple[str, ...]:
-        tags = _in_brackets(example.tags)
-        return tags[1:] if len(self.languages) < 2 and example.has_language else tags
 
 
 @lru_cache(maxsize=2**16)

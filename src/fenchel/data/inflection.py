@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from fenchel.data.example import Example
 from fenchel.data.lines import is_standard_input, plain_name
-from fenchel.data.records import Record, read_records
+from fenchel.data.records import JSON_ENDINGS, Record, read_records
 from fenchel.errors import rule
 
 # Of the layouts with equally many columns the last is meant where the columns are not named.
@@ -63,7 +63,7 @@ def read_inflection(
 def language_of(path: str | PurePath) -> str:
     """The language that a file name tells: what stands before the name of the split.
 
-    >>> language_of("task1/all/scottish-gaelic-train-medium"), language_of("tr.tsv")
+    >>> language_of("task1/all/scottish-gaelic-train-medium"), language_of("tr.ndjson")
     ('scottish-gaelic', 'tr')
 
     A name that only says which split it is tells none, nor does standard input:
@@ -74,7 +74,7 @@ def language_of(path: str | PurePath) -> str:
     if is_standard_input(path):
         return ""
     name = plain_name(path)
-    stem = name.rpartition(".")[0] if name.endswith((".tsv", ".txt", ".jsonl", ".json")) else name
+    stem = name.rpartition(".")[0] if name.endswith((".tsv", ".txt", *JSON_ENDINGS)) else name
     stem = _ENDING.sub("", stem)
     return "" if _NO_LANGUAGE.fullmatch(stem) else stem
 

@@ -10,12 +10,13 @@ import torch
 
 from fenchel.data import Example, read_inflection, read_parallel, shipped
 from fenchel.data.lines import plain_name
+from fenchel.data.records import JSON_ENDINGS
 from fenchel.errors import rule
 from fenchel.recipes.recipe import DataConfig, Recipe
 
 Paths = Sequence[str]
 COLUMNS = {"inflection": "lemma<tab>form<tab>tags", "parallel": "source<tab>target"}
-RECORDS = (".tsv", ".jsonl", ".ndjson", ".json")
+RECORDS = (".tsv", *JSON_ENDINGS)
 LARGEST_HELD_OUT = 2000
 SHIPPED = "the languages that come with fenchel"
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from fenchel.data.vocabulary import SPECIAL
 from fenchel.errors import rule
 from fenchel.models.seq2seq.config import Seq2SeqConfig
-from fenchel.training.config import TrainingConfig
+from fenchel.training.config import TrainingConfig, check_count
 
 Format = Literal["inflection", "parallel"]
 Metric = Literal["accuracy", "bleu", "rouge_l"]
-SPECIAL = 4  # padding, begin, end, unknown: the vocabulary before any data were seen
 
 
 def empty_model(**choices: Any) -> Seq2SeqConfig:
     """A model whose vocabularies hold the special symbols only; the data bring the rest."""
-    return Seq2SeqConfig(source_size=SPECIAL, target_size=SPECIAL, **choices)
-
-
-def _check_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise rule(f"{name} is a number", expected=f"an integer of at least {least}", got=value)
+    return Seq2SeqConfig(source_size=len(SPECIAL), target_size=len(SPECIAL), **choices)
 
 
 @dataclass(frozen=True)
@@ -45,8 +40,8 @@ class DataConfig:
     held_out: float = 0.1
 
     def __post_init__(self) -> None:
-        _check_least("min_count", self.min_count, 1)
-        _check_least("merges", self.merges, 0)
+        check_count("min_count", self.min_count, least=1)
+        check_count("merges", self.merges, least=0)
         if not 0 <= self.held_out < 1:
             raise rule("held_out is a share", expected="a number in [0, 1)", got=self.held_out)
 
@@ -65,7 +60,7 @@ class SearchConfig:
     def __post_init__(self) -> None:
         for name in ("width", "max_length", "sentences"):
             if getattr(self, name) is not None:
-                _check_least(name, getattr(self, name), 1)
+                check_count(name, getattr(self, name), least=1)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fenchel.data import Codec, Encoded, Example
+from fenchel.data import Codec, Encoded, Example, shipped
 from fenchel.errors import rule
 from fenchel.recipes.public import PublicSet
-from fenchel.recipes.reading import Paths, Splits, absolute, read, shipped, splits
+from fenchel.recipes.reading import Paths, Splits, absolute, read, splits
 from fenchel.recipes.recipe import Recipe
 from fenchel.training import Run, RunResult, fit
 from fenchel.training.progress import Record

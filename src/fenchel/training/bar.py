@@ -22,13 +22,12 @@ class Bar(lightning.Callback):
     def on_train_start(self, trainer: Any, pl_module: TrainingModule) -> None:
         if not trainer.is_global_zero:
             return
-        columns = ("[progress.description]{task.description}", "{task.fields[figures]}")
         self._bar = rich_progress.Progress(
-            columns[0],
+            "[progress.description]{task.description}",
             rich_progress.BarColumn(),
             rich_progress.MofNCompleteColumn(),
             rich_progress.TimeElapsedColumn(),
-            columns[1],
+            "{task.fields[figures]}",
             console=require("rich.console", extra="train").Console(stderr=True),
             transient=True,
         )

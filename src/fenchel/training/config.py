@@ -69,12 +69,12 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "validate_every", "log_every", "nodes"):
-            _check_count(name, getattr(self, name), least=1)
+            check_count(name, getattr(self, name), least=1)
         for name in ("batch_tokens", "patience", "checkpoint_every"):
             if getattr(self, name) is not None:
-                _check_count(name, getattr(self, name), least=1)
+                check_count(name, getattr(self, name), least=1)
         for name in ("warmup_steps", "seed"):
-            _check_count(name, getattr(self, name), least=0)
+            check_count(name, getattr(self, name), least=0)
         for name in ("learning_rate", "clip", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -97,7 +97,8 @@ class TrainingConfig:
         return self.precision == "32-true" and not self.compile and self.batch_tokens is None
 
 
-def _check_count(name: str, value: object, *, least: int) -> None:
+def check_count(name: str, value: object, *, least: int) -> None:
+    """Refuse what is not an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise rule(f"{name} is a number", expected=f"an integer of at least {least}", got=value)
 

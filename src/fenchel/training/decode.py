@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from fenchel.data.batches import Encoded, LengthBuckets
+from fenchel.data.batches import LengthBuckets
 from fenchel.data.codec import Codec
+from fenchel.data.encoded import Encoded
 from fenchel.data.example import Example
 from fenchel.data.vocabulary import BOS, EOS
 from fenchel.errors import rule

@@ -29,11 +29,13 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def save_json(path: Path, value: Any) -> None:
+    """Write plain values as text that a person can read."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def load_json(path: Path) -> Any:
+    """What `save_json` wrote; an error that names the file if it is not there or not whole."""
     try:
         return json.loads(path.read_text("utf8"))
     except FileNotFoundError as missing:
@@ -43,6 +45,7 @@ def load_json(path: Path) -> Any:
 
 
 def save_tensors(path: Path, value: dict[str, Any]) -> None:
+    """Write tensors and plain values, as `load_tensors` reads them."""
     write_atomically(path, lambda file: torch.save(value, file))
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from fenchel.data.batches import Encoded
 from fenchel.data.codec import Codec
+from fenchel.data.encoded import Encoded
 from fenchel.data.example import Example
 from fenchel.errors import rule
 from fenchel.extras import require
@@ -67,17 +67,18 @@ def fit(
         progress_bar: show one, if the output is a terminal.
     """
     train, dev = _encoded(train, codec, "train"), _encoded(dev, codec, "dev")
-    sizes = {
-        "source_size": len(codec.source_vocabulary),
-        "target_size": len(codec.target_vocabulary),
-    }
-    run = Run(
-        Path(run_dir), replace(model_config, **sizes), training_config, codec, recipe, digest(train)
-    )
+    model_config = sized(model_config, codec)
+    run = Run(Path(run_dir), model_config, training_config, codec, recipe, digest(train))
     checkpoint = _checkpoint(run)
     if checkpoint is None or not _is_finished(checkpoint, training_config):
         _train(run, train, dev, checkpoint, report, progress_bar)
     return _result(run)
+
+
+def sized(config: Seq2SeqConfig, codec: Codec) -> Seq2SeqConfig:
+    """The configuration with the sizes of the codec's vocabularies."""
+    source, target = len(codec.source_vocabulary), len(codec.target_vocabulary)
+    return replace(config, source_size=source, target_size=target)
 
 
 def _checkpoint(run: Run) -> dict[str, Any] | None:
@@ -91,6 +92,7 @@ def _checkpoint(run: Run) -> dict[str, Any] | None:
 
 
 def load_checkpoint(run: Run) -> dict[str, Any]:
+    """What the run wrote last, as it was given to `save_tensors`; an error if parts are missing."""
     checkpoint = load_tensors(run.checkpoint_path)
     missing = {"model", "optimizer", "precision", "totals", "progress"} - checkpoint.keys()
     if missing:

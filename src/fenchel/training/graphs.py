@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from fenchel.data.batches import Batch
+from fenchel.data.encoded import Batch
 from fenchel.data.vocabulary import PAD
 from fenchel.errors import rule
 from fenchel.models.seq2seq import Seq2Seq

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.data.batches import Encoded, LengthBuckets
+from fenchel.data.batches import LengthBuckets
+from fenchel.data.encoded import Encoded
 from fenchel.models.seq2seq import Seq2Seq, Statistics
 from fenchel.training.progress import Record
 from fenchel.training.sizes import AtOnce, told_at_once

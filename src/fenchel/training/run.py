@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import fenchel
-from fenchel.data.batches import Encoded
 from fenchel.data.codec import Codec
+from fenchel.data.encoded import Encoded
 from fenchel.errors import rule
 from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from fenchel.training.config import TrainingConfig

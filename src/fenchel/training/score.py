@@ -71,7 +71,7 @@ def score(
     if metric not in METRICS:
         raise rule("metric must be known", expected=f"one of {METRICS}", got=repr(metric))
     if not examples or len(answers) != len(examples):
-        expected, got = "one a example, at least one", f"{len(answers)} for {len(examples)}"
+        expected, got = "one an example, at least one", f"{len(answers)} for {len(examples)}"
         raise rule("answers belong to examples", expected=expected, got=got)
     texts = [codec.decode(answer.best.tokens) for answer in answers]
     targets = [_target(example) for example in examples]

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fenchel.data.batches import Batch, Encoded, LengthBuckets
+from fenchel.data.batches import LengthBuckets
+from fenchel.data.encoded import Batch, Encoded
 from fenchel.training.config import TrainingConfig
 from fenchel.training.progress import Progress
 

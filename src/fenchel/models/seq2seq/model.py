@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from fenchel.data.batches import Batch
+from fenchel.data.encoded import Batch
 from fenchel.data.vocabulary import BOS, PAD
 from fenchel.errors import rule
 from fenchel.kernels.rows import at_least_float32

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 
 import torch
 from torch import Tensor
 
 from fenchel.data import Codec, Encoded, LengthBuckets
-from fenchel.data.batches import Batch
+from fenchel.data.encoded import Batch
 from fenchel.models.seq2seq import Seq2Seq
 from fenchel.recipes import Recipe
 from fenchel.recipes.figures import best_device
 from fenchel.recipes.reading import Splits
-from fenchel.recipes.reproductions.table import Experiment, TimedTable
-from fenchel.recipes.reproductions.training import Figure, Occasion, configured
+from fenchel.recipes.reproductions.rows import Finding
+from fenchel.recipes.reproductions.table import Experiment, TimedTable, row_name
+from fenchel.recipes.reproductions.training import Occasion, configured
 from fenchel.recipes.running import codec_of
+from fenchel.training.fit import sized
 from fenchel.training.graphs import graphed_steps
 from fenchel.training.optimizer import adam, quick_products
 
@@ -28,7 +29,7 @@ QUICK_ROUNDS, QUICK_STEPS = 2, 1
 
 def timed_figures(
     table: TimedTable, experiments: Sequence[Experiment], data: Splits, occasion: Occasion
-) -> list[Figure]:
+) -> list[Finding]:
     """Target symbols a second of training, and the ratios to the first experiment.
 
     All are medians over rounds in which every model takes its turn, now first and now last, on the
@@ -43,15 +44,15 @@ def timed_figures(
     chosen = _of_all_lengths(encoded, first.training.batch_size, steps)
     batches = [encoded.batch(place) for place in chosen]
     symbols = sum(int(encoded.target.lengths[place].sum()) for place in chosen)
-    times: dict[str, list[float]] = {name: [] for name in recipes}
+    speeds: dict[str, list[float]] = {name: [] for name in recipes}
     with quick_products():
         contenders = {name: _Contender(made, codec) for name, made in recipes.items()}
         for turn in range(WARM_UP + rounds):
             for name in list(contenders)[:: -1 if turn % 2 else 1]:
                 speed = contenders[name].symbols_a_second(batches, symbols)
                 if turn >= WARM_UP:
-                    times[name].append(speed)
-    return [*_speeds(experiments, times), *_ratios(experiments, times)]
+                    speeds[name].append(speed)
+    return [*_medians(experiments, speeds), *_ratios(experiments, speeds)]
 
 
 def _of_all_lengths(data: Encoded, batch_size: int, count: int) -> list[Tensor]:
@@ -61,37 +62,35 @@ def _of_all_lengths(data: Encoded, batch_size: int, count: int) -> list[Tensor]:
     return [whole[(2 * part + 1) * len(whole) // (2 * count)] for part in range(count)]
 
 
-def _speeds(experiments: Sequence[Experiment], times: dict[str, list[float]]) -> list[Figure]:
+def _medians(experiments: Sequence[Experiment], speeds: dict[str, list[float]]) -> list[Finding]:
     return [
-        (f"{each.name}: symbols a second", median(times[each.name]), each.paper.get("words"))
+        Finding(
+            row_name(each, "symbols a second"), median(speeds[each.name]), each.paper.get("words")
+        )
         for each in experiments
     ]
 
 
-def _ratios(experiments: Sequence[Experiment], times: dict[str, list[float]]) -> list[Figure]:
+def _ratios(experiments: Sequence[Experiment], speeds: dict[str, list[float]]) -> list[Finding]:
     """How fast the others are beside the first, round by round."""
     first, *others = experiments
-    figures: list[Figure] = []
+    found = []
     for each in others:
-        rounds = zip(times[each.name], times[first.name], strict=True)
+        rounds = zip(speeds[each.name], speeds[first.name], strict=True)
         known = "words" in each.paper and "words" in first.paper
         paper = each.paper["words"] / first.paper["words"] if known else None
         ours = median(other / base for other, base in rounds)
-        figures.append((f"{each.name} / {first.name}: speed", ours, paper))
-    return figures
+        found.append(Finding(f"{each.name} / {first.name}: speed", ours, paper))
+    return found
 
 
 class _Contender:
     """A model that trains on what it is given, as `fenchel.training.fit` would train it."""
 
     def __init__(self, recipe: Recipe, codec: Codec) -> None:
-        sizes = {
-            "source_size": len(codec.source_vocabulary),
-            "target_size": len(codec.target_vocabulary),
-        }
         torch.manual_seed(recipe.training.seed)
         self.device, self.config = best_device(), recipe.training
-        self.model = Seq2Seq(replace(recipe.model, **sizes)).to(self.device).train()
+        self.model = Seq2Seq(sized(recipe.model, codec)).to(self.device).train()
         self.optimizer = adam(self.model.parameters(), self.config, self.device)
         self.graphs = graphed_steps(self.model, self.config, self.device)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from fenchel.recipes import Recipe, recipe
 from fenchel.recipes.reproductions.table import Experiment, PaperTable
 
-Figure = tuple[str, float, float | None]  # name, ours, the paper's
 QUICK = (
     "embedding_size=16", "hidden_size=16", "layers=1", "merges=60", "epochs=1", "warmup_steps=0",
     "width=2",
