@@ -22,12 +22,15 @@ CAPABILITIES = (80, 90, 100)
 THOROUGH = 90
 EACH_ROW = torch.tensor([[1.2], [2.5]], dtype=torch.float64)
 USUAL = 1.5  # for this, 1 and one alpha a row every kind of target is compiled
+NEAR_SOFTMAX = 1.02
 ALPHAS = (2.0, USUAL, 1.0, 1.3, 1.8, 3.0, EACH_ROW)
 NARROW, SHORT, MEDIUM, LONG = 21, 96, 1000, 40000  # NARROW: no more than one entry a thread
 PROBLEMS = (  # columns, dtype, whether there is a mask, alphas
     (SHORT, torch.bfloat16, False, (1.3,)),
     (SHORT, torch.float32, False, ALPHAS),
     (LONG, torch.float32, False, ALPHAS),
+    (SHORT, torch.float32, False, (NEAR_SOFTMAX,)),
+    (LONG, torch.bfloat16, False, (NEAR_SOFTMAX,)),
     (SHORT, torch.float32, True, (USUAL, EACH_ROW)),
     (MEDIUM, torch.float32, True, (EACH_ROW,)),
     (LONG, torch.float32, True, (1.0, EACH_ROW)),
@@ -43,12 +46,14 @@ THRESHOLD_PROBLEMS = (  # columns, dtype, whether there is a mask, alpha or k
     (LONG, torch.float32, True, EACH_ROW),
 )
 KERNELS = {
-    "entmax_tile", "entmax_listed", "entmax_each_row", "entmax_halves",
+    "entmax_tile", "entmax_listed", "entmax_each_row", "entmax_halves", "entmax_streamed",
+    "entmax_near_rows",
     "backward_tile", "backward_blocks",
     "group_maxima", "solve_groups", "write_groups", "loss_tile", "loss_groups",
     "terms_rows", "slope_tile", "alpha_rows", "smooth_rows", "slope_groups", "slope_of_groups",
     "softmax_parts", "write_softmax", "softmax_loss_rows",
-    "list_rows", "place_rows", "move_rows", "add_full_rows", "sum_classes",
+    "list_rows", "name_full_rows", "add_full_rows", "sum_classes",
+    "multiply_full_rows", "use_lists", "scale_block",
     "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
     "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
     "normmax_rows", "normmax_pull_back", "budget_rows", "budget_pull_back",
@@ -106,9 +111,17 @@ def _halves_calls() -> None:
         entmax.entmax(torch.empty(1024, columns, dtype=dtype), alpha)
 
 
+def _streamed_calls() -> None:
+    from fenchel.kernels.triton import configuration, entmax
+
+    configuration.STREAMED_ROWS = 2  # so many rows as it takes otherwise need not exist
+    for dtype, columns, alpha in ((torch.float32, 131072, 2.0), (torch.bfloat16, 128256, USUAL)):
+        entmax.entmax(torch.empty(2, columns, dtype=dtype), alpha)
+
+
 def _layer_calls() -> None:
-    """The loss of long rows with what its gradient keeps, and the gradient of a layer's weight."""
-    from fenchel.kernels.triton import entmax_loss, weight_gradient
+    """The loss of long rows with what its gradient keeps, and the gradients of a layer."""
+    from fenchel.kernels.triton import entmax_loss, scaling, weight_gradient
 
     scores, hidden = (torch.empty(2, size, dtype=torch.bfloat16) for size in (LONG, 64))
     index = torch.zeros(2, dtype=torch.int64)
@@ -116,10 +129,12 @@ def _layer_calls() -> None:
     loss, normalizer = entmax_loss.entmax_loss(scores, index, USUAL, -100, 0.0, maxima)
     entmax_loss.entmax_loss_backward(loss, scores, index, USUAL, normalizer, -100, 0.0, maxima)
     weight = torch.empty(LONG, 64, dtype=torch.bfloat16)
-    total = weight_gradient.SparseWeightGradient(weight, hidden, index, 2, 2)
-    total.list_part(scores, 0, 0)
-    total.add(scores, 0)
-    total.finish()
+    for by_weight in (weight, weight.float()):
+        total = weight_gradient.SparseWeightGradient(by_weight, hidden, index, 2)
+        total.list_part(scores, total.room(2), 0, 0)
+        total.add(scores, 0, torch.empty_like(hidden), weight)
+        total.finish(2)
+        scaling.scale(by_weight, torch.ones(()))
 
 
 def _shared_calls() -> None:
@@ -132,6 +147,7 @@ def _shared_calls() -> None:
             entmax.entmax(torch.empty(64, columns), alpha, mask)
         entmax.entmax(torch.empty(50, 64), alpha, dim=0)
     entmax.entmax(torch.empty(50, 64), torch.full((64,), 1.3), dim=0)
+    entmax.entmax(torch.empty(2, LONG), 1.02, torch.ones(1, LONG, dtype=torch.bool))
 
 
 def _structured_calls(columns: int, dtype: torch.dtype, masked: bool, strength: Any) -> None:
@@ -196,7 +212,7 @@ def _compile(kernel: Any, args: tuple, options: dict, capability: int) -> None:
     from tests.kernels.ptx import adds_products_to_what_was_sent
 
     options = dict(options)
-    launch = {"num_warps": options.pop("num_warps")}
+    launch = {name: options.pop(name) for name in ("num_warps", "enable_fp_fusion")}
     signature, constants, attributes = {}, {}, {}
     for position, name in enumerate(kernel.arg_names):
         if name in options:
@@ -233,6 +249,7 @@ def main(capability: int) -> None:
     _shared_calls()
     _layer_calls()
     _halves_calls()
+    _streamed_calls()
     for kernel, args, options in launches.values():
         _compile(kernel, args, options, capability)
         print(kernel.__name__, flush=True)

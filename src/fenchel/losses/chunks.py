@@ -15,7 +15,7 @@ from fenchel.autocast import without_autocast
 from fenchel.kernels.rows import HALF
 from fenchel.losses.operator import check_loss_values, entmax_row_loss_in_place
 from fenchel.losses.reduction import smooth_probabilities
-from fenchel.losses.weight_sum import WeightSum, weight_sum
+from fenchel.losses.weight_sum import WeightSum, product_into, weight_sum
 
 CHUNKS = 16  # so many by default: each rounds the gradient of half-precision weights once
 LEAST_ROWS = 256  # matrix products of fewer rows are slow
@@ -77,27 +77,27 @@ def chunked_loss(
         narrow, matrix = hidden.to(dtype or hidden.dtype), weight.to(dtype or hidden.dtype)
         constant = None if bias is None else bias.to(matrix.dtype)
         rows = min(chunk_rows or default_rows(count), count)
-        memory = narrow.new_empty(rows, classes)
         weights = None
         if ahead[1]:
-            weights = weight_sum(by_weight, narrow, target, alpha, smoothing, rows, LOSS_ROWS)
+            weights = weight_sum(by_weight, narrow, matrix, target, alpha, smoothing, rows)
         for part in _parts(0, count, rows):
-            scores = memory[: part.stop - part.start]
+            scores = narrow.new_empty(part.stop - part.start, classes)
             check_loss_values(target[part], _of_rows(alpha, part), classes, ignore_index)
             _scores_into(scores, narrow[part], matrix, constant)
             _overwrite(
                 scores, part, losses, by_alpha, weights, row_weight if any(ahead) else None,
                 target, alpha, ignore_index, smoothing,
             )  # fmt: skip
-            if ahead[0]:
-                _product_into(by_hidden[part], scores, matrix)
+            wanted = by_hidden[part] if ahead[0] else None
             if weights is not None:
-                weights.add(scores, part.start)
+                weights.add(scores, part.start, wanted, matrix)
+            elif wanted is not None:
+                product_into(wanted, scores, matrix)
             if ahead[2]:
                 by_class += scores.sum(0, dtype=by_class.dtype)
-        del memory, scores
-        if weights is not None:
-            weights.finish()
+            del scores  # their memory serves what follows
+            if weights is not None:
+                weights.finish(part.stop)
     if ahead[2]:
         by_bias.copy_(by_class)
     total.copy_((row_weight * losses).sum())
@@ -113,6 +113,7 @@ def _overwrite(
     for few in _parts(part.start, part.stop, LOSS_ROWS):
         offset = few.start - part.start
         some = scores[offset : offset + LOSS_ROWS]
+        listed = None if weights is None else weights.room(some.shape[0])
         losses[few], slopes = entmax_row_loss_in_place(
             None if row_weight is None else row_weight[few],
             some,
@@ -121,10 +122,10 @@ def _overwrite(
             ignore_index,
             smoothing,
             by_alpha.numel() > 0,
-            None if weights is None else weights.listed,
+            listed,
         )
         if weights is not None:
-            weights.list_part(some, few.start, offset)
+            weights.list_part(some, listed, few.start, offset)
         if slopes is not None and row_weight is not None:
             by_alpha[few] = row_weight[few] * slopes
 
@@ -149,10 +150,3 @@ def _scores_into(out: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | Non
         torch.mm(hidden, weight.t(), out=out)
     else:
         torch.addmm(bias, hidden, weight.t(), out=out)
-
-
-def _product_into(out: Tensor, left: Tensor, right: Tensor) -> None:
-    if out.dtype == left.dtype:
-        torch.mm(left, right, out=out)
-    else:
-        out.copy_(torch.mm(left, right))

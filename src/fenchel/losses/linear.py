@@ -39,7 +39,7 @@ def linear_entmax_loss(
 
     Under autocast the products are in its dtype and the loss in float32. Gradients are summed over the
     chunks in the dtype of the parameter, so that of half-precision weights is rounded once a chunk (16
-    times by default), or once in all where a GPU sums the few entries of p − q that are not zero: for
+    times by default), or twice in all where a GPU sums the few entries of p − q that are not zero: for
     class indices, many classes and a number α in (1, 2]. Derivatives of higher order, in forward mode
     and under `torch.func` are those of the plain layer and hold all the scores.
 

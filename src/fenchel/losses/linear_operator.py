@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 
+from fenchel import dispatch
 from fenchel.kernels.operators import Overloads, forward_mode, keep_number, kept
 from fenchel.losses.chunks import chunked_loss, empty_results
 from fenchel.losses.operator import loss_slopes
@@ -162,11 +163,14 @@ def _scaled(gradient: Tensor, factor: Any, in_place: bool) -> Tensor:
 
     In place it takes no memory, but the gradient is spent: a second backward pass needs a new one.
     """
-    factor = factor.expand_as(gradient)
-    if in_place:
-        own = gradient.data
-        return torch.mul(own, factor, out=own)
-    return (gradient * factor).to(gradient.dtype)
+    if not in_place:
+        return (gradient * factor.expand_as(gradient)).to(gradient.dtype)
+    own = gradient.data
+    if dispatch.chosen("entmax_loss", "entmax_loss_in_place", own) == "triton":
+        from fenchel.kernels.triton.scaling import scale
+
+        return scale(own, factor)
+    return torch.mul(own, factor.expand_as(own), out=own)
 
 
 def _plain_slopes(inputs: Sequence[Any], options: Sequence[Any]) -> tuple[Tensor, Tensor | None]:

@@ -12,26 +12,26 @@ from fenchel.kernels.rows import HALF
 
 
 class WeightSum(Protocol):
-    """What adds it up: every part of a chunk is listed, then the chunk is added; at last it is finished.
+    """What adds it up: every part of a chunk is listed, then the chunk is added, then it is finished.
 
-    `listed` is room for what a kernel says about a part, where that is of use.
+    `room` is for what a kernel says about a part, where that is of use. What is known of a chunk
+    serves the gradient in the hidden states too: g W is written to `by_hidden`, if that is wanted.
     """
 
-    @property
-    def listed(self) -> Tensor | None: ...
-    def list_part(self, slopes: Tensor, first: int, offset: int) -> None: ...
-    def add(self, slopes: Tensor, first: int) -> None: ...
-    def finish(self) -> None: ...
+    def room(self, rows: int) -> Tensor | None: ...
+    def list_part(self, slopes: Tensor, listed: Tensor | None, first: int, offset: int) -> None: ...
+    def add(self, slopes: Tensor, first: int, by_hidden: Tensor | None, weight: Tensor) -> None: ...
+    def finish(self, stop: int) -> None: ...
 
 
 def weight_sum(
     out: Tensor,
     hidden: Tensor,
+    weight: Tensor,
     target: Tensor,
     alpha: float | Tensor,
     smoothing: float,
     rows: int,
-    part: int,
 ) -> WeightSum:
     """By the entries that are not zero where a GPU is likely to find few, or by matrix products."""
     slopes = hidden.new_empty(0, out.shape[0])
@@ -41,23 +41,26 @@ def weight_sum(
     ):
         from fenchel.kernels.triton.weight_gradient import SparseWeightGradient, worth_listing
 
-        if worth_listing(hidden, out.shape[0], target, alpha):
-            return SparseWeightGradient(out, hidden, target, rows, min(rows, part))
+        if worth_listing(hidden, out.shape[0], target, alpha) and weight.stride(1) == 1:
+            return SparseWeightGradient(out, hidden, target, rows)
     return DenseWeightSum(out, hidden)
 
 
 class DenseWeightSum:
     """One matrix product a chunk; the sum is rounded to its dtype every time."""
 
-    listed = None
-
     def __init__(self, out: Tensor, hidden: Tensor) -> None:
         self.out, self.hidden = out, hidden
 
-    def list_part(self, slopes: Tensor, first: int, offset: int) -> None:
+    def room(self, rows: int) -> None:
+        return None
+
+    def list_part(self, slopes: Tensor, listed: Tensor | None, first: int, offset: int) -> None:
         pass
 
-    def add(self, slopes: Tensor, first: int) -> None:
+    def add(self, slopes: Tensor, first: int, by_hidden: Tensor | None, weight: Tensor) -> None:
+        if by_hidden is not None:
+            product_into(by_hidden, slopes, weight)
         total, left = self.out, slopes.t()
         right = self.hidden[first : first + slopes.shape[0]]
         beta = 0 if first == 0 else 1
@@ -68,5 +71,12 @@ class DenseWeightSum:
         else:
             total.addmm_(left.to(total.dtype), right.to(total.dtype), beta=beta)
 
-    def finish(self) -> None:
+    def finish(self, stop: int) -> None:
         pass
+
+
+def product_into(out: Tensor, left: Tensor, right: Tensor) -> None:
+    if out.dtype == left.dtype:
+        torch.mm(left, right, out=out)
+    else:
+        out.copy_(torch.mm(left, right))

@@ -14,8 +14,9 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
-from fenchel.kernels.triton.elementary import LN_2, log2, phi2, power
+from fenchel.kernels.triton.elementary import LN_2, log2, phi2, power, wide_power
 from fenchel.kernels.triton.entries import EACH_ROW, ENTMAX15, SOFTMAX, SPARSEMAX, STEEP
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import along_rows, any_row, row_sum, row_sums
 from fenchel.kernels.triton.tiles import (
     row_epsilon,
@@ -43,8 +44,10 @@ def weight(p, e, KIND: tl.constexpr):
 @triton.jit
 def wide_weight(p, e):
     """The same in float64, which alpha > 2 needs: p^(1 - e) may exceed every float32."""
-    exponent = tl.log(tl.where(p > 0.0, p, 1.0).to(tl.float64)) * (1.0 - e.to(tl.float64))
-    return tl.where(p == 0.0, 0.0, tl.exp(exponent) + p * 0.0)
+    exponent = 1.0 - e
+    s = wide_power(p, exponent, (1.0 - exponent) - e)
+    zero = (e * 0.0).to(tl.float64)  # converted once, not for every entry
+    return tl.where(p > 0.0, s, tl.where(p == 0.0, zero, float("nan")))
 
 
 @triton.jit
@@ -135,7 +138,7 @@ def _stream_rows(
         tl.store(in_alpha + row, row_sum(slope), mask=row < count)
 
 
-@triton.jit
+@kernel
 def backward_tile(
     p, grad, out, alpha, in_alpha, eps, count, columns, middle, inner,
     steps, grad_steps, out_steps, alpha_steps,
@@ -168,7 +171,7 @@ def backward_tile(
                     out_steps, LEVELS, KIND, ALPHA, R)  # fmt: skip
 
 
-@triton.jit
+@kernel
 def backward_blocks(
     p, grad, out, alpha, in_alpha, eps, count, columns, middle, inner,
     steps, grad_steps, out_steps, alpha_steps,

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from fenchel.kernels.triton.addressing import copy_back, row_offset
 from fenchel.kernels.triton.candidates import load_block
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -125,7 +126,7 @@ def _solve(row, anchor, k, HELD: tl.constexpr, K: tl.constexpr):
     return point
 
 
-@triton.jit
+@kernel
 def budget_rows(
     scores, out, mask, ks, high, low, columns, middle, inner, steps, out_steps, mask_steps, k_steps,
     LEVELS: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr,
@@ -152,7 +153,7 @@ def budget_rows(
         store_block(out, p, start, columns, out_steps[3], K)
 
 
-@triton.jit
+@kernel
 def budget_pull_back(
     probabilities, grad, out, in_k, columns, middle, inner, steps, grad_steps, out_steps, in_steps,
     LEVELS: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr,

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import larger
 from fenchel.kernels.triton.strength import row_strength
 from fenchel.kernels.triton.tiles import finite_peak, load_scores
@@ -66,7 +67,7 @@ def _lower_bound(scores, mask, peak, columns, step, mask_step, K: tl.constexpr):
     return tau
 
 
-@triton.jit
+@kernel
 def list_candidates(
     scores, mask, strengths, values, signs, places, listed, high, low, columns, middle, inner,
     steps, mask_steps, strength_steps,

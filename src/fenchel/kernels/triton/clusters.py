@@ -14,6 +14,7 @@ import triton.language as tl
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.candidates import load_block
 from fenchel.kernels.triton.division import reciprocal
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.strength import row_strength
 
 
@@ -55,7 +56,7 @@ def _number_equals(scores, mask, first, value, rank, columns, steps, mask_steps,
         rank += tl.sum(equal.to(tl.int32), axis=0)
 
 
-@triton.jit
+@kernel
 def write_clusters(
     scores, out, first, mask, strengths, ordered, sums, starts, supports, groups, taus, high, low,
     columns, middle, inner,

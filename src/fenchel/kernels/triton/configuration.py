@@ -30,11 +30,13 @@ MOST_PARTS = 1024  # sums that a program adds at once
 MOST_GROUPS = 32768
 # Fewer registers a thread than it could use let more programs hide each other's waiting.
 SHORT_REGISTERS = {
-    POWER.value: 64,
+    GENERAL.value: 80,
+    POWER.value: 80,
+    COARSE.value: 96,
     SHARP.value: 128,
     STEEP.value: 64,
 }  # where a warp holds some rows
-STEEP_REGISTERS = 80  # in longer rows
+MEDIUM_REGISTERS = {POWER.value: 128, COARSE.value: 128, STEEP.value: 80}  # in longer ones
 SOLVE_REGISTERS = {POWER.value: 128, COARSE.value: 96}  # of what solves a row from its groups,
 MOST_SOLVE_REGISTERS = 64  # and if there are many
 FEW_ROWS, FEW_COLUMNS, FEW_ENTRIES = 4096, 64, 2  # one step of a decoder's attention
@@ -42,6 +44,10 @@ HALF_BYTES = 2  # of such scores, two share a register
 HALVES = (SPARSEMAX.value, ENTMAX15.value)  # for these alphas,
 HALVES_ROWS, HALVES_COLUMNS = 1024, 8192  # from so many rows and columns on,
 HALVES_ENTRIES, HALVES_REGISTERS = 128, 128  # with so many scores and registers a thread
+STREAMED_ROWS = 2048  # from so many rows on, for the same alphas, a program takes a whole row
+STREAMED_COLUMNS = range(65537, 131073)  # of so many columns,
+STREAMED_REGISTERS = 80  # with so many registers a thread
+NEAR_ENTRIES, NEAR_REGISTERS = 16, 64  # a thread, of long rows with alpha near 1
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
 HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
 
@@ -122,7 +128,7 @@ def forward_tile_shape(rows: Rows, itemsize: int, kind: int, step: int) -> Tile:
         return tile._replace(registers=SHORT_REGISTERS.get(kind))
     if columns < 8192:
         tile = _tile(columns, rows.count, itemsize, entries=32)
-        return tile._replace(registers=STEEP_REGISTERS) if kind == STEEP.value else tile
+        return tile._replace(registers=MEDIUM_REGISTERS.get(kind))
     entries = 128 if columns > 16384 and needs_no_powers(kind) else 64
     return _tile(columns, rows.count, itemsize, entries)
 
@@ -136,6 +142,13 @@ def holds_halves(kind: int, rows: Rows, itemsize: int) -> bool:
 def halves_tile_shape(rows: Rows) -> Tile:
     tile = _tile(power_of_two(rows.columns), rows.count, HALF_BYTES, HALVES_ENTRIES)
     return tile._replace(registers=HALVES_REGISTERS)
+
+
+def near_rows_shape(rows: Rows, itemsize: int) -> Tile:
+    """A block of a long row that a program goes through, NEAR_ENTRIES columns a thread."""
+    vector = VECTOR_BYTES // itemsize
+    warps = 16 if rows.columns <= LONGEST_TILE else 32
+    return Tile(NEAR_ENTRIES // vector, 1, warps * WARP * vector, warps, vector, NEAR_REGISTERS)
 
 
 def worth_listing(kind: int, tile: Tile) -> bool:
@@ -171,6 +184,18 @@ def groups_shape(columns: int) -> Groups:
     groups = ceiling(columns, size)
     width = power_of_two(groups)
     return Groups(size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 512)))
+
+
+def streams_rows(kind: int, rows: Rows) -> bool:
+    """Whether a program reads, solves and writes a row too long for the chip."""
+    return kind in HALVES and rows.count >= STREAMED_ROWS and rows.columns in STREAMED_COLUMNS
+
+
+def streamed_shape(columns: int, itemsize: int) -> Groups:
+    """Groups of 128 bytes."""
+    size = 128 // itemsize
+    groups = ceiling(columns, size)
+    return Groups(size, groups, power_of_two(groups), 8192 // size, 8, 4096 // size, 8)
 
 
 def parts_shape(columns: int) -> Parts:

@@ -24,6 +24,9 @@ LEADING_BITS: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of 
 ONE_BITS: tl.constexpr = tl.constexpr(0x3F800000)
 ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
 ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
+SMALLEST_NORMAL: tl.constexpr = tl.constexpr(2.0**-126)
+TWO_TO_32: tl.constexpr = tl.constexpr(2.0**32)
+BIAS_OF_FLOAT64: tl.constexpr = tl.constexpr(1023 - 127)  # less that of a float32
 
 
 @triton.jit
@@ -91,6 +94,34 @@ def fast_log2(x):
 
 
 @triton.jit
+def reciprocal(x):
+    """1/x by the hardware, good to the last bit or two; 0 of a number below 2^-126 is infinite."""
+    if INTERPRETED:
+        return 1.0 / x
+    else:
+        return tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
+
+
+@triton.jit
+def log2_of_base(t, less_one):
+    """log2 t for 0 <= t <= 1 with a relative error below 3e-7; `less_one` is a better t - 1.
+
+    Below 1/2 the hardware's logarithm is as good as that.
+    """
+    series = 2.07907271 * less_one + 2.44653034
+    series = series * less_one + 1.81443012
+    series = series * less_one + 0.293644905
+    series = series * less_one + 0.3889696
+    series = series * less_one - 0.350293517
+    series = series * less_one + 0.481428236
+    series = series * less_one - 0.721337199
+    series = series * less_one + 1.44269502
+    return tl.where(less_one > -0.5, series * less_one, fast_log2(t))
+
+
+@triton.jit
 def exp2(x):
     """2^x, with 0 below the smallest normal number and 2^127 as the largest result; 0 for NaN."""
     inside = tl.minimum(tl.maximum(x, -126.0), 127.0)
@@ -99,14 +130,20 @@ def exp2(x):
 
 
 @triton.jit
-def _scaled_exp2(r, rounded):
-    """2^(n + r) for |r| up to about 1/2 and `rounded` = n + ROUNDER."""
+def _exp2_series(r):
+    """2^r for |r| up to about 1/2."""
     series = 0.000153532579 * r + 0.00133990035
     series = series * r + 0.0096184386
     series = series * r + 0.0555033216
     series = series * r + 0.240226479
     series = series * r + 0.693147203
-    series = series * r + 1.0
+    return series * r + 1.0
+
+
+@triton.jit
+def _scaled_exp2(r, rounded):
+    """2^(n + r) for |r| up to about 1/2 and `rounded` = n + ROUNDER."""
+    series = _exp2_series(r)
     # The low bits of `rounded` hold the whole number; the shift moves it into the exponent.
     scale = rounded.to(tl.int32, bitcast=True) << 23
     return (series.to(tl.int32, bitcast=True) + scale).to(tl.float32, bitcast=True)
@@ -126,18 +163,42 @@ def exp(x):
 
 
 @triton.jit
-def power(x, exponent):
-    """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; any number otherwise.
+def _exponent_times_log2(whole, f, exponent, low):
+    """(exponent + low) log2 x as a sum of two numbers, for log2 x = whole + log2(1 + f).
 
-    log2 x = n + y with a whole n: 16 bits of the exponent times n are exact, and the rest is small.
+    16 bits of the exponent times the whole number are exact, and the rest is small.
     """
-    whole, f = _binade(x, x - 1.0)
     leading = (exponent.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
-    high = whole * leading
-    rest = whole * (exponent - leading) + _log2_ratio(f) * f * exponent
+    rest = whole * ((exponent - leading) + low) + _log2_ratio(f) * f * exponent
+    return whole * leading, rest
+
+
+@triton.jit
+def power(x, exponent):
+    """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; any number otherwise."""
+    whole, f = _binade(x, x - 1.0)
+    high, rest = _exponent_times_log2(whole, f, exponent, 0.0)
     rounded = tl.maximum(high + rest, -126.0) + ROUNDER
     result = _scaled_exp2((high - (rounded - ROUNDER)) + rest, rounded)
     return tl.where(high + rest >= -126.0, result, 0.0)
+
+
+@triton.jit
+def wide_power(x, exponent, low):
+    """x^(exponent + low) of 0 < x <= 1 as a float64 with the digits of a float32, at most 2^1000.
+
+    2^r comes in float32, and its bits get the exponent of a float64: powers in float64 are slow.
+    """
+    subnormal = x < SMALLEST_NORMAL
+    x = tl.where(subnormal, x * TWO_TO_32, x)
+    whole, f = _binade(x, x - 1.0)
+    whole = tl.where(subnormal, whole - 32.0, whole)
+    high, rest = _exponent_times_log2(whole, f, exponent, low)
+    rounded = tl.minimum(high + rest, 1000.0) + ROUNDER
+    fraction = _exp2_series(tl.minimum((high - (rounded - ROUNDER)) + rest, 1.0))
+    bits = fraction.to(tl.int32, bitcast=True).to(tl.int64) << 29
+    scale = rounded.to(tl.int32, bitcast=True) - ROUNDER_BITS + BIAS_OF_FLOAT64
+    return (bits + (scale.to(tl.int64) << 52)).to(tl.float64, bitcast=True)
 
 
 @triton.jit

@@ -22,6 +22,7 @@ from fenchel.kernels.triton.backward import backward_blocks, backward_tile
 from fenchel.kernels.triton.configuration import (
     BACKWARD_BLOCK,
     LONGEST_BACKWARD,
+    STREAMED_REGISTERS,
     Parts,
     Tile,
     backward_tile_shape,
@@ -31,23 +32,30 @@ from fenchel.kernels.triton.configuration import (
     groups_shape,
     halves_tile_shape,
     holds_halves,
+    near_rows_shape,
     parts_shape,
     power_of_two,
     solve_limits,
+    streamed_shape,
+    streams_rows,
     worth_listing,
 )
 from fenchel.kernels.triton.each_row import entmax_each_row
-from fenchel.kernels.triton.entries import EACH_ROW, SHARP, SOFTMAX, STEEP
+from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, SOFTMAX, STEEP
 from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
 from fenchel.kernels.triton.half_rows import entmax_halves
+from fenchel.kernels.triton.near_rows import entmax_near_rows
 from fenchel.kernels.triton.small_support import entmax_listed
 from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
+from fenchel.kernels.triton.streamed_rows import entmax_streamed
 
+# From this alpha - 1 on the hardware's logarithms are good enough for half precision.
+ROUGHLY_SOFTMAX = 2**-8
 # With one alpha a row:
 MOST_TILES, PROGRAMS = 8, 2048  # tiles that a program sorts, as long as there are so many programs
-TILE_REGISTERS, SORTED_REGISTERS, ONE_ROW_REGISTERS = 96, 128, 128
+TILE_REGISTERS, SORTED_REGISTERS, ONE_ROW_REGISTERS = 80, 128, 128
 
 
 def entmax(
@@ -74,6 +82,10 @@ def entmax_into(
         _entmax_tiles(tensors, kind, eps, rows, steps)
     elif kind == SOFTMAX.value:
         _softmax_parts(tensors, rows, steps)
+    elif dense and streams_rows(kind, rows):
+        _entmax_streamed(tensors, kind, eps, rows, steps)
+    elif kind == GENERAL.value and eps > 0:
+        _entmax_near_rows(tensors, eps, rows, steps)
     else:
         _entmax_groups(tensors, kind, eps, rows, steps)
     copy_back(out, tensors[1])
@@ -94,15 +106,14 @@ def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
     scores, _out, mask, _alphas = tensors
-    itemsize = scores.element_size() if mask is None else mask.element_size()
-    tile = forward_tile_shape(rows, itemsize, kind, steps[0].column)
+    tile = forward_tile_shape(rows, _least_itemsize(scores, mask), kind, steps[0].column)
     if kind == EACH_ROW.value:
         _each_row(tensors, tile, rows, steps)
         return
     options = {"LEVELS": rows.levels, "KIND": kind, "EVEN": tile.divides(rows)}
     shape = {"J": tile.slabs, "R": tile.rows, "K": tile.width}
     limits = {"num_warps": tile.warps, "maxnreg": tile.registers}
-    solve, more = entmax_tile, {}
+    solve, more = entmax_tile, {"SMOOTH": kind != SHARP.value and eps > 0}
     if worth_listing(kind, tile):
         solve, more = entmax_listed, {"V": tile.vector}
     solve[(ceiling(rows.count, tile.rows),)](
@@ -111,12 +122,17 @@ def _entmax_tiles(
     )  # fmt: skip
 
 
+def _least_itemsize(scores: Tensor, mask: Tensor | None) -> int:
+    """The bytes of the smallest entries that a kernel reads."""
+    return scores.element_size() if mask is None else mask.element_size()
+
+
 def _each_row(tensors: list[Any], tile: Tile, rows: Rows, steps: list[Strides]) -> None:
     tiles = _tiles_of_rows(tile, rows, steps[3])
     block = tile.rows * tiles
     entmax_each_row[(ceiling(rows.count, block),)](
         *tensors, rows.count, rows.columns, rows.middle, rows.inner, *steps,
-        LEVELS=rows.levels, ROUNDED=tensors[1].element_size() < 4, EVEN=tile.divides(rows),
+        LEVELS=rows.levels, EVEN=tile.divides(rows) and rows.count % block == 0,
         LIST_SHARP=worth_listing(SHARP.value, tile), LIST_STEEP=worth_listing(STEEP.value, tile),
         J=tile.slabs, R=tile.rows, K=tile.width, V=tile.vector, TILES=tiles,
         num_warps=tile.warps, maxnreg=_registers_of_rows(tile, tiles),
@@ -140,6 +156,16 @@ def _registers_of_rows(tile: Tile, tiles: int) -> int | None:
     return ONE_ROW_REGISTERS if tile.warps == 1 else None
 
 
+def _entmax_near_rows(tensors: list[Any], eps: float, rows: Rows, steps: list[Strides]) -> None:
+    tile = near_rows_shape(rows, _least_itemsize(tensors[0], tensors[2]))
+    entmax_near_rows[(rows.count,)](
+        *tensors[:3], eps, rows.columns, rows.middle, rows.inner, *steps[:3],
+        LEVELS=rows.levels, EXACT=tensors[1].element_size() == 4 or eps < ROUGHLY_SOFTMAX,
+        EVEN=rows.columns % (tile.slabs * tile.width) == 0,
+        J=tile.slabs, K=tile.width, num_warps=tile.warps, maxnreg=tile.registers,
+    )  # fmt: skip
+
+
 def _entmax_groups(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
@@ -151,6 +177,21 @@ def _entmax_groups(
         scores, out, mask, alphas, maxima, state, eps,
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
+    )  # fmt: skip
+
+
+def _entmax_streamed(
+    tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
+) -> None:
+    scores, out, _mask, _alphas = tensors
+    shape = streamed_shape(rows.columns, scores.element_size())
+    maxima = torch.empty((rows.count, shape.groups), dtype=scores.dtype, device=scores.device)
+    listed = torch.empty_like(maxima, dtype=torch.int32)
+    entmax_streamed[(rows.count,)](
+        scores, out, maxima, listed, eps, rows.columns, shape.groups, rows.middle, rows.inner,
+        *steps[:2],
+        LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block, LISTED=shape.listed,
+        WIDTH=shape.width, num_warps=shape.warps, maxnreg=STREAMED_REGISTERS,
     )  # fmt: skip
 
 

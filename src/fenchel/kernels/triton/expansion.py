@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.kernel import kernel
 
 
 @triton.jit
@@ -61,7 +62,7 @@ def _threshold(values, length, peak, K: tl.constexpr):
     return tau
 
 
-@triton.jit
+@kernel
 def write_fused(
     out, jumps, values, signs, places, listed, columns, middle, inner, out_steps, jump_steps,
     LEVELS: tl.constexpr, L: tl.constexpr, K: tl.constexpr,

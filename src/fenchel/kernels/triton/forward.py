@@ -13,14 +13,17 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.entries import (
+    COARSE,
     FARTHEST,
     GENERAL,
     SOFTMAX,
     STEEP,
     two_sum,
 )
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
+    NEAR_SOFTMAX,
     approach,
     below_peak,
     entry_below_peak,
@@ -29,7 +32,8 @@ from fenchel.kernels.triton.normalizer import (
     softmax_point,
     solve,
 )
-from fenchel.kernels.triton.reductions import row_max, slab_max
+from fenchel.kernels.triton.reductions import any_row, row_max, slab_max
+from fenchel.kernels.triton.smooth import smooth_entry, solve_smooth
 from fenchel.kernels.triton.softmax import softmax_tile
 from fenchel.kernels.triton.steep import find_support, steep_tile_visit, support_entry
 from fenchel.kernels.triton.tiles import (
@@ -45,20 +49,39 @@ from fenchel.kernels.triton.tiles import (
 
 
 @triton.jit
-def solve_tile(
-    scores, out, mask, row, e, count, columns, middle, inner, steps, out_steps, mask_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+def _by_powers(
+    x, slab, peak, e, columns, KIND: tl.constexpr, SMOOTH: tl.constexpr, R: tl.constexpr
+):
+    """p of a tile for any alpha up to 2."""
+    z = tl.maximum(x - peak, FARTHEST)
+    if SMOOTH:
+        p, point, step, last = solve_smooth(z, e, KIND != COARSE, R)
+        if any_row(last == 0, R):
+            p = _by_climbing(z, slab, peak, e, columns, KIND, R)
+        else:
+            p = smooth_entry(z, p, point, step, e)
+    else:
+        p = _by_climbing(z, slab, peak, e, columns, KIND, R)
+    return p
+
+
+@triton.jit
+def _by_climbing(z, slab, peak, e, columns, KIND: tl.constexpr, R: tl.constexpr):
+    if KIND == GENERAL:
+        point = tl.where(e > NEAR_SOFTMAX, 0.0, softmax_point(z))
+    else:
+        point = approach(z, tl.maximum(slab - peak, FARTHEST), e, columns, R, KIND)
+    first, second, _, step = settle(z, point, e, columns, R, KIND)
+    return shifted_entry(first, second, step, e, KIND)
+
+
+@triton.jit
+def solve_scores(
+    x, peak, out, row, e, count, columns, middle, inner, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, SMOOTH: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Read, solve and write a tile of rows."""
-    column = tile_columns(J, K)
-    inside = tile_inside(row, column, count, columns, R)
-    places = tile_places(row, column, middle, inner, steps, LEVELS)
-    mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
-    x = load_tile(scores, mask, places, mask_places, inside, EVEN)
-    slab = slab_max(x)
-    peak = finite_peak(row_max(slab))
-    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    """Solve and write a tile of rows. SMOOTH: alpha - 1 is likely in (0, TAME]."""
     if KIND == SOFTMAX:
         p = softmax_tile(x, peak)
     elif KIND == STEEP:
@@ -66,30 +89,41 @@ def solve_tile(
         bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R)
         p = support_entry(x, bottom, least, e)
     elif KIND >= GENERAL:
-        z = tl.maximum(x - peak, FARTHEST)
-        if KIND == GENERAL:
-            point = softmax_point(z)
-        else:
-            point = approach(z, tl.maximum(slab - peak, FARTHEST), e, columns, R, KIND)
-        first, second, _, step = settle(z, point, e, columns, R, KIND)
-        p = shifted_entry(first, second, step, e, KIND)
+        p = _by_powers(x, slab_max(x), peak, e, columns, KIND, SMOOTH, R)
     else:
         z = below_peak(x, peak, KIND)
-        point, low = solve(z, below_peak(slab, peak, KIND), e, columns, R, KIND)
+        point, low = solve(z, below_peak(slab_max(x), peak, KIND), e, columns, R, KIND)
         point, low = two_sum(point, low)
         p = entry_below_peak(z, point, low, e, KIND)
     p += peak - peak  # NaN in a row that holds one
-    store_tile(out, out_places, p, inside, EVEN)
+    column = tile_columns(J, K)
+    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    store_tile(out, out_places, p, tile_inside(row, column, count, columns, R), EVEN)
 
 
 @triton.jit
+def load_rows(
+    scores, mask, row, count, columns, middle, inner, steps, mask_steps,
+    LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    column = tile_columns(J, K)
+    inside = tile_inside(row, column, count, columns, R)
+    places = tile_places(row, column, middle, inner, steps, LEVELS)
+    mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
+    return load_tile(scores, mask, places, mask_places, inside, EVEN)
+
+
+@kernel
 def entmax_tile(
     scores, out, mask, alpha, eps, count, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, SMOOTH: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0) * R, R)
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
-    solve_tile(scores, out, mask, row, e, count, columns, middle, inner,
-               steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K)  # fmt: skip
+    x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
+                  LEVELS, EVEN, J, R, K)  # fmt: skip
+    peak = finite_peak(row_max(slab_max(x)))
+    solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                 LEVELS, KIND, SMOOTH, EVEN, J, R, K)  # fmt: skip

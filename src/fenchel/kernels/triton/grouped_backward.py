@@ -23,6 +23,7 @@ from torch import Tensor
 
 from fenchel.kernels.triton.addressing import address, row_offset
 from fenchel.kernels.triton.configuration import ceiling, power_of_two, stream_shape
+from fenchel.kernels.triton.kernel import kernel
 
 JUMPS: tl.constexpr = tl.constexpr(0)
 RANKS: tl.constexpr = tl.constexpr(1)
@@ -180,7 +181,7 @@ def _write(p, groups, out, sums, sizes, several, unit, shift, total_zero, size_z
     return tl.sum(by_strength, axis=1, keep_dims=True)
 
 
-@triton.jit
+@kernel
 def grouped_rows(
     p, grad, groups, out, in_strength, sums, sizes, count, columns, middle, inner,
     steps, grad_steps, group_steps, out_steps,

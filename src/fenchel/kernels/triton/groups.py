@@ -30,6 +30,7 @@ from fenchel.kernels.triton.entries import (
     rough_powers,
     two_sum,
 )
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     FINE,
@@ -67,22 +68,30 @@ STATE: tl.constexpr = tl.constexpr(4)  # numbers kept of a row: its largest scor
 
 
 @triton.jit
+def largest_of(scores, mask, group, columns, step, mask_step, GROUP: tl.constexpr):
+    """The largest score of each of these groups of a row; NaN wins."""
+    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    place = column.to(tl.int64)
+    x = load_scores(scores, mask, place * step, place * mask_step, column < columns)
+    return tl.reduce(x, 1, larger)
+
+
+@kernel
 def group_maxima(
     scores, mask, maxima, columns, groups, middle, inner, steps, mask_steps,
     LEVELS: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0), 1)
     group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
-    place = column.to(tl.int64)
-    places = row_offset(row, middle, inner, steps, LEVELS) + place * steps[3]
-    mask_places = row_offset(row, middle, inner, mask_steps, LEVELS) + place * mask_steps[3]
-    x = load_scores(scores, mask, places, mask_places, column < columns)
-    tl.store(maxima + row * groups + group, tl.reduce(x, 1, larger), mask=group < groups)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    if mask is not None:
+        mask += row_offset(row, middle, inner, mask_steps, LEVELS)
+    largest = largest_of(scores, mask, group, columns, steps[3], mask_steps[3], GROUP)
+    tl.store(maxima + row * groups + group, largest, mask=group < groups)
 
 
 @triton.jit
-def _support_begins(peak, point, e, KIND: tl.constexpr):
+def support_begins(peak, point, e, KIND: tl.constexpr):
     """A score below which p = 0 whatever was rounded; -inf if there is none."""
     if KIND == STEEP:
         edge = point
@@ -117,7 +126,7 @@ def listed_shape(GROUP: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _listed_visit(data, point, e, KIND: tl.constexpr):
+def listed_visit(data, point, e, KIND: tl.constexpr):
     """F over the listed groups, and the step from there. What comes next is loaded ahead."""
     BLOCK: tl.constexpr = data[8].shape[SLAB_AXIS]
     mass = listed_zeros(data)
@@ -176,7 +185,7 @@ def _steep_listed_visit(data, first, second, e, WHAT: tl.constexpr):
 
 
 @triton.jit
-def _list_groups(maxima, listed, begin, WIDTH: tl.constexpr):
+def list_groups(maxima, listed, begin, WIDTH: tl.constexpr):
     """Write the numbers of the groups that reach `begin`, and count them."""
     maxima = tl.reshape(maxima, [WIDTH])
     reaches = ((maxima >= begin) & (maxima > float("-inf"))).to(tl.int32)
@@ -208,8 +217,8 @@ def _solve_listed(
             KIND,
         )
         lower += low
-    begin = _support_begins(peak, lower, e, KIND)
-    found = _list_groups(maxima, listed, begin, WIDTH)
+    begin = support_begins(peak, lower, e, KIND)
+    found = list_groups(maxima, listed, begin, WIDTH)
     places, within = listed_shape(GROUP, BLOCK)
     data = (scores, mask, listed, found, columns, step, mask_step, peak, places, within)
     if KIND == STEEP:
@@ -222,13 +231,13 @@ def _solve_listed(
                 _rough_listed_visit, data, point, e, columns, ROUGH, leap_of(e), 1, KIND
             )
             point += low
-        point, low = climb(_listed_visit, data, point, e, columns, FINE, TOUCH, 1, KIND)
+        point, low = climb(listed_visit, data, point, e, columns, FINE, TOUCH, 1, KIND)
         point, low = two_sum(point, low)
         least = low
     return point, low, least, found
 
 
-@triton.jit
+@kernel
 def solve_groups(
     scores, mask, alpha, maxima, listed, state, eps, count, columns, groups, middle, inner,
     steps, mask_steps, alpha_steps,
@@ -282,7 +291,7 @@ def _write_block(
     scores, out, mask, held, column, inside, peak, point, least, e, step, out_step, mask_step,
     KIND: tl.constexpr,
 ):  # fmt: skip
-    lives = (held >= _support_begins(peak, point, e, KIND)) & (held > float("-inf"))
+    lives = (held >= support_begins(peak, point, e, KIND)) & (held > float("-inf"))
     wide = column.to(tl.int64)
     x = load_scores(scores, mask, wide * step, wide * mask_step, inside & lives[:, None])
     if KIND == STEEP:
@@ -292,7 +301,7 @@ def _write_block(
     tl.store(out + wide * out_step, p + (peak - peak), mask=inside)
 
 
-@triton.jit
+@kernel
 def write_groups(
     scores, out, mask, alpha, maxima, state, eps, count, columns, groups, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,

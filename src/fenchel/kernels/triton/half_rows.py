@@ -18,6 +18,7 @@ import triton.language as tl
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import INTERPRETED, saturate
 from fenchel.kernels.triton.entries import ENTMAX15, HUGE, first_point, two_sum
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.normalizer import (
     FINE,
     SUBSET,
@@ -95,14 +96,14 @@ def _visit(data, point, e, KIND: tl.constexpr):
 
 
 @triton.jit
-def _begin(data, e, KIND: tl.constexpr):
+def begin_halfway(visit: tl.constexpr, data, e, KIND: tl.constexpr):
     """A point at or to the left of the root, nearer to it than the first one in most rows."""
     lowest = first_point(e, KIND)
-    _, step = _visit(data, lowest * HALFWAY, e, KIND)
+    _, step = visit(data, lowest * HALFWAY, e, KIND)
     return tl.maximum(lowest * HALFWAY + step, lowest)
 
 
-@triton.jit
+@kernel
 def entmax_halves(
     scores, out, eps, columns, middle, inner, steps, out_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
@@ -124,7 +125,7 @@ def entmax_halves(
     for j in tl.static_range(1, J):
         largest = larger(largest, widen(slabs[j], _zero(-e)))
     peak = finite_peak(row_max(largest))
-    point = _begin(((largest,), peak), e, KIND)
+    point = begin_halfway(_visit, ((largest,), peak), e, KIND)
     point, step = climb(_visit, ((largest,), peak), point, e, columns, SUBSET, 0.0, 1, KIND)
     point, low = climb(_visit, (slabs, peak), point + step, e, columns, FINE, 0.0, 1, KIND)
     point, low = two_sum(point, low)

@@ -33,6 +33,7 @@ from fenchel.kernels.triton.entries import (
     two_sum,
 )
 from fenchel.kernels.triton.groups import STATE, listed_shape, listed_tile, listed_zeros
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.normalizer import below_peak, solve
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_max, row_sum, slab_max
 from fenchel.kernels.triton.softmax import softmax_and_log_sum
@@ -146,7 +147,7 @@ def finish_rows(
     tl.store(normalizers + row, a, mask=present)
 
 
-@triton.jit
+@kernel
 def loss_tile(
     scores, target, alpha, grad, loss, normalizers, eps, ignore, count, columns, middle, inner,
     steps, target_steps, alpha_steps, grad_steps,
@@ -223,7 +224,7 @@ def _listed_class_loss(data, target, point, low, e, KIND: tl.constexpr):
     return row_sum(total)
 
 
-@triton.jit
+@kernel
 def loss_groups(
     scores, target, alpha, listed, state, loss, normalizers, eps, ignore,
     count, columns, groups, middle, inner, steps, target_steps, alpha_steps,

@@ -17,6 +17,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import LN_2, expm1_ratio, expm1_ratio_slope, log2
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.loss import entry_at, entry_of_rows, score_less
 from fenchel.kernels.triton.reductions import row_sum
 from fenchel.kernels.triton.tiles import (
@@ -29,7 +30,7 @@ from fenchel.kernels.triton.tiles import (
 )
 
 
-@triton.jit
+@kernel
 def slope_tile(
     scores, target, alpha, normalizers, grad, out, eps, ignore, smoothing,
     count, columns, middle, inner,
@@ -68,7 +69,7 @@ def slope_tile(
     tl.store(out + out_places, slope, mask=inside)
 
 
-@triton.jit
+@kernel
 def slope_of_groups(
     scores, target, alpha, normalizers, grad, out, maxima, eps, ignore, smoothing,
     count, columns, groups, middle, inner,
@@ -112,7 +113,7 @@ def _term(x, q, p, t, a, e):
     return tl.where((q > 0.0) & (x == float("-inf")), float("inf"), value)
 
 
-@triton.jit
+@kernel
 def terms_rows(
     scores, target, alpha, normalizers, loss, eps, count, columns, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps,
@@ -145,7 +146,7 @@ def _omega(q, e):
     return q * length * expm1_ratio(e * length) / (1.0 + e)
 
 
-@triton.jit
+@kernel
 def smooth_rows(
     scores, target, alpha, loss, eps, ignore, smoothing, count, columns, middle, inner,
     steps, target_steps, alpha_steps,
@@ -182,7 +183,7 @@ def _omega_slope(p, e):
     return p * length * (length * expm1_ratio_slope(z) - expm1_ratio(z) / alpha) / alpha
 
 
-@triton.jit
+@kernel
 def alpha_rows(
     p, target, alpha, normalizers, slopes, ignore, smoothing, count, columns, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps,

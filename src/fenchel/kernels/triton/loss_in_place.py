@@ -15,6 +15,7 @@ import triton.language as tl
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, STEEP, entry, steep_entry
 from fenchel.kernels.triton.groups import STATE
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.loss import class_slope
 from fenchel.kernels.triton.tiles import load_scores, row_epsilon, tile_rows
 
@@ -37,7 +38,7 @@ def _group_probabilities(
     return _probability(x, peak, point, low, e, KIND)
 
 
-@triton.jit
+@kernel
 def slope_groups(
     scores, target, alpha, grad, maxima, state, listed, eps, ignore,
     count, columns, groups, middle, inner, steps, target_steps, alpha_steps, grad_steps,

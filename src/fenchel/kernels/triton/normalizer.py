@@ -24,6 +24,7 @@ from fenchel.kernels.triton.elementary import (
     expm1_ratio,
     fast_log2,
     log2_near_one,
+    reciprocal,
     saturate,
 )
 from fenchel.kernels.triton.entries import (
@@ -80,6 +81,15 @@ def quick_step(mass, slope, e):
 
 
 @triton.jit
+def near_step(mass, e, inverse_slope):
+    """Newton's step where F is near 1: (F - F^(1-e))/e = m (1 + (1-e)/2 m/(1 + (1+e)/3 m)) + O(m^4)
+    with m = F - 1. Elsewhere it is shorter where F > 1, and longer where F < 1."""
+    more = mass - 1.0
+    ratio = more * reciprocal(more * ((1.0 + e) * (1.0 / 3.0)) + 1.0)
+    return (more * ((0.5 - 0.5 * e) * ratio) + more) * inverse_slope
+
+
+@triton.jit
 def halley_step(mass, slope, bend, point, e, KIND: tl.constexpr):
     """Newton's step, lengthened by the curvature of G: at most twofold, and at most half the way to
     the point where the largest score leaves. A step back is shortened, by a third at most. 0 in a
@@ -108,7 +118,7 @@ def step_of_slabs(mass, slope, bend, point, e, KIND: tl.constexpr):
     """F of every row and the step from `point`, from slabs of p, p/t and p/t^2."""
     if KIND == SHARP:
         mass, slope = row_sums(mass, slope)
-        return mass, tl.where(mass > 0.0, quick_step(mass, slope, e), 0.0)
+        return mass, tl.where(mass > 0.0, near_step(mass, e, reciprocal(slope)), 0.0)
     else:
         mass, slope, bend = row_triples(mass, slope, bend)
         return mass, halley_step(mass, slope, bend, point, e, KIND)
@@ -188,7 +198,7 @@ def _goes_on(mass, step, e, columns, loose, leap, KIND: tl.constexpr):
     if KIND == ENTMAX15:  # F'' is half the size of the support
         return far & (0.25 * columns * mass * step * step > 0.5 * loose)
     elif KIND == SHARP:
-        return far & (tl.abs(step) > sharp_touch(step, e))
+        return far & (tl.abs(step) > sharp_touch(e))
     elif KIND >= GENERAL:
         return far & ((e > TAME) | (tl.abs(step) > leap))
     else:
@@ -224,14 +234,13 @@ def _ahead(point, step, low, high, KIND: tl.constexpr):
 
 
 @triton.jit
-def sharp_touch(step, e):
+def sharp_touch(e):
     """The length of Newton's step after which p is good to 1e-7, also where it moves the support.
 
     A score that comes in misses (e step)^(1/e); one that goes out takes at most about half of that too
     much off the others.
     """
-    touch = tl.exp2(-23.0 * e)
-    return tl.minimum(tl.where(step > 0.0, 2.0 * touch, touch), 2e-4)
+    return tl.minimum(tl.exp2(-23.0 * e), 2e-4)
 
 
 @triton.jit

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fenchel.kernels.triton.addressing import copy_back, row_offset
 from fenchel.kernels.triton.candidates import load_block
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -77,7 +78,7 @@ def _solve(row, top, alpha, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.cons
     return point
 
 
-@triton.jit
+@kernel
 def normmax_rows(
     scores, out, mask, alphas, high, low, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
@@ -150,7 +151,7 @@ def _diagonal(p, log_norm, alpha, SQUARE: tl.constexpr):
         return tl.where(p > 0.0, s, 0.0)
 
 
-@triton.jit
+@kernel
 def normmax_pull_back(
     probabilities, grad, out, in_alpha, alphas, high, low, columns, middle, inner,
     steps, grad_steps, out_steps, in_steps, alpha_steps,

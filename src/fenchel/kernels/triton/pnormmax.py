@@ -21,6 +21,7 @@ from fenchel.kernels.reference import pnormmax as reference
 from fenchel.kernels.rows import from_rows, parameter_to_rows, to_rows
 from fenchel.kernels.triton.addressing import copy_back, row_offset
 from fenchel.kernels.triton.candidates import load_block
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import larger, shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -73,7 +74,7 @@ def _solve(z, s):
     return point
 
 
-@triton.jit
+@kernel
 def pnormmax_rows(
     scores, out, mask, exponents, high, low, columns, middle, inner,
     steps, out_steps, mask_steps, s_steps, LEVELS: tl.constexpr, K: tl.constexpr,
@@ -100,7 +101,7 @@ def _inverse(p, g, diagonal, rest, s):
     return (diagonal * g - rest * p * shared_sum(p * g)) / (s - 1.0)
 
 
-@triton.jit
+@kernel
 def pnormmax_pull_back(
     probabilities, grad, out, exponents, high, low, columns, middle, inner,
     steps, grad_steps, out_steps, s_steps, LEVELS: tl.constexpr, K: tl.constexpr,

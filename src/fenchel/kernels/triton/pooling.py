@@ -23,6 +23,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.division import reciprocal
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.strength import row_strength
 
 FEW: tl.constexpr = tl.constexpr(64)  # entries of a support that is left to a lane
@@ -91,7 +92,7 @@ def _wrap(sums, starts, support, corner, K: tl.constexpr):
     return tl.where(corner < support, -number, number)
 
 
-@triton.jit
+@kernel
 def find_support(
     ordered, strengths, sums, starts, supports, groups, taus, high, low, columns, middle, inner,
     strength_steps,
@@ -126,7 +127,7 @@ def _sum_at(sums, corner, active):
     return tl.load(sums + corner - 1, mask=active & (corner > 0), other=0.0)
 
 
-@triton.jit
+@kernel
 def pool_lanes(sums, starts, supports, groups, count, columns, LANES: tl.constexpr):
     """Write where the groups begin, and their number, for rows whose groups are not known yet."""
     row = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)

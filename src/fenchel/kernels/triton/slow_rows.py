@@ -17,6 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.strength import row_strength
 
 NUMBERS_AN_ENTRY = 6  # float64: two bounds, two knots with their rises
@@ -107,7 +108,7 @@ def _backward(values, signs, lows, highs, length, value, LANES: tl.constexpr):
     tl.store(values, value, mask=length > 0)
 
 
-@triton.jit
+@kernel
 def prox_slow_rows(
     strengths, values, signs, listed, resumed, workspace, high, low, count, columns,
     middle, inner, strength_steps,

@@ -22,6 +22,7 @@ from fenchel.kernels.triton.entries import (
     general_entry,
     two_sum,
 )
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     FINE,
@@ -207,6 +208,17 @@ def _by_thread(tile, R: tl.constexpr, V: tl.constexpr):
 
 
 @triton.jit
+def by_threads(tile, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr):
+    """A tile as `_columns_of_threads` orders it."""
+    if R == 1:
+        return tile
+    elif THREADS_FIRST:
+        return tl.permute(tl.reshape(tile, [R, J, K // V, V]), (2, 0, 1, 3))
+    else:
+        return tl.reshape(tile, [J, R, K // V, V])
+
+
+@triton.jit
 def _look_up(x, listed, p, R: tl.constexpr, V: tl.constexpr):
     """p of every score that is listed, 0 for the others."""
     threads = _by_thread(x, R, V)
@@ -261,7 +273,7 @@ def solve_listed(
                  steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K, V)  # fmt: skip
 
 
-@triton.jit
+@kernel
 def entmax_listed(
     scores, out, mask, alpha, eps, count, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,

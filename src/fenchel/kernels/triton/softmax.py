@@ -14,6 +14,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import exp
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import larger, row_sum, row_sums, shared_sum
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, tile_rows
 
@@ -46,7 +47,7 @@ def softmax_and_log_sum(x, column, target, peak):
     return p * inverse(others + own), log_sum(peak, others, own)
 
 
-@triton.jit
+@kernel
 def softmax_parts(
     scores, mask, target, parts, columns, middle, inner, steps, mask_steps, target_steps,
     LEVELS: tl.constexpr, K: tl.constexpr,
@@ -87,7 +88,7 @@ def peak_and_sum(parts, row, count, WIDTH: tl.constexpr):
     return peak, total
 
 
-@triton.jit
+@kernel
 def write_softmax(
     scores, out, mask, parts, columns, middle, inner, steps, out_steps, mask_steps,
     LEVELS: tl.constexpr, K: tl.constexpr, WIDTH: tl.constexpr,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import exp
 from fenchel.kernels.triton.entries import SOFTMAX
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.loss import finish_rows
 from fenchel.kernels.triton.softmax import log_sum, peak_and_sum
 from fenchel.kernels.triton.tiles import finite_peak, tile_rows
 
 
-@triton.jit
+@kernel
 def softmax_loss_rows(
     scores, target, parts, loss, normalizers, ignore, count, columns, pieces, middle, inner,
     steps, target_steps,

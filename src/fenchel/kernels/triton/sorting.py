@@ -10,19 +10,19 @@ from __future__ import annotations
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 # pyright: reportCallIssue=false
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.addressing import Rows, Strides, row_offset
 from fenchel.kernels.triton.configuration import ceiling, power_of_two
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.tiles import load_scores
 
 LONGEST_SORT = 2048
 ENTRIES_A_WARP = 512
 
 
-@triton.jit
+@kernel
 def sort_rows(
     scores, mask, ordered, count, columns, middle, inner, steps, mask_steps,
     LEVELS: tl.constexpr, R: tl.constexpr, K: tl.constexpr,

@@ -23,6 +23,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.elementary import exp2, fast_log2, log2
 from fenchel.kernels.triton.entries import SMALLEST, STEEP
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import any_row, row_max_pair, row_sums
 
@@ -124,7 +125,7 @@ def _find_bottom(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
     return bottom, low
 
 
-@triton.jit
+@kernel
 def find_support(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
     """(bottom, least) of every row. Ends only for rows with a finite peak, or NaN.
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.division import reciprocal
+from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.strength import row_strength
 
 
-@triton.jit
+@kernel
 def prox_lanes(
     strengths, values, signs, listed, resumed, high_part, low_part, count, columns, patience,
     middle, inner, strength_steps,

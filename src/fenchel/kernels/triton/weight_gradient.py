@@ -1,9 +1,11 @@
-"""The gradient of an output layer's weight from chunks of rows whose gradients are mostly zero."""
+"""The gradients of an output layer from chunks of rows whose gradients g are mostly zero."""
 
 from __future__ import annotations
 
 # A kernel is launched with options that its parameters do not name.
-# pyright: reportCallIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -13,19 +15,35 @@ from fenchel.kernels.triton.configuration import (
     groups_shape,
     power_of_two,
 )
+from fenchel.kernels.triton.full_rows import add_full_rows
+from fenchel.kernels.triton.sparse_hidden import multiply_full_rows, use_lists
 from fenchel.kernels.triton.sparse_weight import (
-    add_full_rows,
     list_rows,
-    move_rows,
-    place_rows,
+    name_full_rows,
     sum_classes,
 )
 
 HALF = (torch.bfloat16, torch.float16)  # their product is so fast that reading the sum counts
 LONGEST = 512  # entries of a row that are listed; a row with more is multiplied
-SHARE = 64  # entries of the pool, for each row that there is
-TILE = 128  # classes, and columns of the weight, of one program's product
+SUMS = 2  # the lists of so many parts of all rows are summed, one part after the other
+BLOCK, AT_ONCE = 2048, 2  # columns of a program of the weight's sum, and entries read before adding
+HIDDEN_BLOCK, HIDDEN_AT_ONCE = 1024, 8  # the same for the hidden states
+SHARING = 128  # programs, about as many as run at once, that share the classes of full rows
 PROGRAMS = 1024  # mostly there is nothing to multiply, and starting them is all the cost
+
+
+class Product(NamedTuple):
+    """A program's tile of a product: rows and columns, and the depth of what is on chip at a time."""
+
+    rows: int
+    columns: int
+    depth: int
+    limits: dict[str, int]
+
+
+TILE = Product(128, 128, 32, {"num_warps": 8, "num_stages": 4, "maxnreg": 128})  # of gᵀh
+HIDDEN_TILE = Product(128, 256, 32, {"num_warps": 8, "num_stages": 4})  # of g W
+LARGE_HIDDEN_TILE = HIDDEN_TILE._replace(depth=64)
 
 
 def worth_listing(hidden: Tensor, classes: int, target: Tensor, alpha: float | Tensor) -> bool:
@@ -36,68 +54,97 @@ def worth_listing(hidden: Tensor, classes: int, target: Tensor, alpha: float | T
     return sparse and by_index and fits and classes > LONGEST_LOSS_TILE
 
 
+def is_large(device: torch.device) -> bool:
+    """Whether a GPU has 200 kB on chip for a program."""
+    return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] in (9, 10)
+
+
 class SparseWeightGradient:
     """Σ g hᵀ over all rows, written to `out`; the g of class indices `target` come in chunks of rows.
 
-    A chunk has at most `rows` of them and is listed in parts of at most `part`; `listed` is what
-    `entmax_loss_in_place` says of a part.
+    A chunk has at most `rows` of them and is listed in parts; `room` is for what `entmax_loss_in_place`
+    says of a part. The lists serve the gradient in `hidden` too.
     """
 
-    def __init__(self, out: Tensor, hidden: Tensor, target: Tensor, rows: int, part: int) -> None:
-        self.out, self.hidden, self.target = out, hidden, target.contiguous()
+    def __init__(self, out: Tensor, hidden: Tensor, target: Tensor, rows: int) -> None:
+        self.out, self.hidden, self.target = out.zero_(), hidden, target.contiguous()
         self.shape = groups_shape(out.shape[0])
-        self.size = SHARE * hidden.shape[0]
-        self.state = torch.zeros(3, dtype=torch.int32, device=out.device)
-        self.pool_classes = self._numbers(self.size).fill_(out.shape[0])
-        self.pool_rows = self._numbers(self.size)
-        self.pool_values = torch.zeros(self.size, dtype=torch.float32, device=out.device)
-        self.classes = self._numbers(rows, LONGEST)
-        self.values = torch.empty(rows, LONGEST, dtype=torch.float32, device=out.device)
-        self.counts, self.places, self.full = (self._numbers(rows) for _ in range(3))
-        self.listed = self._numbers(part, self.shape.groups + 1)
+        window = max(rows, ceiling(hidden.shape[0], SUMS))
+        self.classes = self._numbers(window, LONGEST)
+        self.values = hidden.new_empty(window, LONGEST)
+        self.counts, self.full = self._numbers(rows), self._numbers(rows + 1)
+        self.begin = 0  # of the window
 
     def _numbers(self, *shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.int32, device=self.out.device)
 
-    def list_part(self, slopes: Tensor, first: int, offset: int) -> None:
+    def room(self, rows: int) -> Tensor:
+        return self._numbers(rows, self.shape.groups + 1)
+
+    def list_part(self, slopes: Tensor, listed: Tensor | None, first: int, offset: int) -> None:
         """A part of a chunk: its first row among all, and in the chunk."""
         rows, columns = slopes.shape
-        here = slice(offset, offset + rows)
+        here = slice(first - self.begin, first - self.begin + rows)
         list_rows[(rows,)](
-            slopes, self.listed, self.target[first : first + rows],
-            self.classes[here], self.values[here], self.counts[here],
+            slopes, listed, self.target[first : first + rows],
+            self.classes[here], self.values[here], self.counts[offset : offset + rows],
             columns, self.shape.groups, slopes.stride(0),
             LONGEST=LONGEST, GROUP=self.shape.size, BLOCK=min(16, LONGEST), num_warps=4,
         )  # fmt: skip
 
-    def add(self, slopes: Tensor, first: int) -> None:
-        """A chunk whose parts have been listed, from its first row on."""
-        rows, columns = slopes.shape
-        place_rows[(1,)](
-            self.counts, self.places, self.full, self.state, rows, self.size,
-            LONGEST=LONGEST, WIDTH=power_of_two(rows), num_warps=4,
+    def add(self, slopes: Tensor, first: int, by_hidden: Tensor | None, weight: Tensor) -> None:
+        """A chunk whose parts have been listed, from its first row on; g W is written if it is wanted."""
+        rows = slopes.shape[0]
+        name_full_rows[(1,)](
+            self.counts, self.full, rows, LONGEST=LONGEST, WIDTH=power_of_two(rows), num_warps=4
+        )
+        if by_hidden is not None:
+            self._multiply(slopes, first, by_hidden, weight)
+        self._add_full(slopes, self.hidden[first : first + rows])
+
+    def _multiply(self, slopes: Tensor, first: int, by_hidden: Tensor, weight: Tensor) -> None:
+        """g W of the full rows in shares, and of all others by their lists."""
+        rows, (columns, width) = slopes.shape[0], weight.shape
+        tile = LARGE_HIDDEN_TILE if is_large(slopes.device) else HIDDEN_TILE
+        across = ceiling(width, tile.columns)
+        programs = max(SHARING, ceiling(rows, tile.rows) * across)
+        shared = programs // across * tile.rows, width
+        shares = torch.empty(shared, dtype=torch.float32, device=slopes.device)
+        multiply_full_rows[(programs,)](
+            slopes, weight, self.full, shares, columns, width, slopes.stride(0), weight.stride(0),
+            M=tile.rows, D=tile.columns, K=tile.depth, **tile.limits,
         )  # fmt: skip
-        move_rows[(rows,)](
-            self.classes, self.values, self.counts, self.places,
-            self.pool_classes, self.pool_rows, self.pool_values, first,
-            LONGEST=LONGEST, num_warps=4,
-        )  # fmt: skip
-        hidden = self.hidden[first : first + rows]
-        width = hidden.shape[1]
-        tiles = ceiling(columns, TILE) * ceiling(width, TILE)
-        add_full_rows[(min(tiles, PROGRAMS),)](
-            slopes, hidden, self.full, self.state, self.out, rows, columns, width,
-            slopes.stride(0), hidden.stride(0),
-            V=TILE, D=TILE, K=32, num_warps=8, num_stages=4, maxnreg=128,
+        block = min(power_of_two(width), HIDDEN_BLOCK)
+        here = slice(first - self.begin, first - self.begin + rows)
+        use_lists[(rows, ceiling(width, block))](
+            self.classes[here], self.values[here], self.counts, self.full, shares, weight,
+            by_hidden, programs, width, weight.stride(0), by_hidden.stride(0),
+            LONGEST=LONGEST, D=block, AT_ONCE=HIDDEN_AT_ONCE, M=tile.rows, N=tile.columns,
+            num_warps=4,
         )  # fmt: skip
 
-    def finish(self) -> None:
+    def _add_full(self, slopes: Tensor, hidden: Tensor) -> None:
+        """gᵀh of the full rows."""
+        (rows, columns), width = slopes.shape, hidden.shape[1]
+        tiles = ceiling(columns, TILE.rows) * ceiling(width, TILE.columns)
+        add_full_rows[(min(tiles, PROGRAMS),)](
+            slopes, hidden, self.full, self.out, rows, columns, width,
+            slopes.stride(0), hidden.stride(0),
+            V=TILE.rows, D=TILE.columns, K=TILE.depth, **TILE.limits,
+        )  # fmt: skip
+
+    def finish(self, stop: int) -> None:
+        """The rows before `stop` have been added: sum the lists, if no more of them fit or come."""
+        rows = stop - self.begin
+        if stop < self.hidden.shape[0] and rows + self.counts.shape[0] <= self.classes.shape[0]:
+            return
         classes, width = self.out.shape
-        ordered, order = torch.sort(self.pool_classes, stable=True)
+        ordered, order = torch.sort(self.classes[:rows].view(-1), stable=True)
         edges = torch.arange(classes + 1, dtype=torch.int32, device=self.out.device)
         starts = torch.searchsorted(ordered, edges, out_int32=True)
-        block = min(power_of_two(width), 2048)
+        block = min(power_of_two(width), BLOCK)
         sum_classes[(classes, ceiling(width, block))](
-            starts, self.pool_rows[order], self.pool_values[order], self.hidden, self.state,
-            self.out, width, self.hidden.stride(0), D=block, num_warps=4,
+            starts, order, self.values, self.hidden[self.begin :], self.out, width,
+            self.hidden.stride(0), LONGEST=LONGEST, D=block, AT_ONCE=AT_ONCE, num_warps=8,
         )  # fmt: skip
+        self.begin = stop

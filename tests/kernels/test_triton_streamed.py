@@ -1,0 +1,105 @@
+"""Many rows too long for the chip, each read, solved and written by one program: as exact as others.
+
+Groups of four columns stand for the usual ones of 128 bytes, read in two steps; a row with much support
+lists more of them than a program holds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference import entmax as reference
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+
+with defining_kernels():
+    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton.addressing import Rows
+
+pytestmark = MARKS
+
+ACCURACY = 2e-7
+COLUMNS = 61
+
+
+def _small_groups(columns: int, _itemsize: int = 4) -> configuration.Groups:
+    groups = configuration.ceiling(columns, 4)
+    return configuration.Groups(4, groups, configuration.power_of_two(groups), 8, 1, 4, 1)
+
+
+@pytest.fixture(autouse=True)
+def _streamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "LONGEST_TILE", 4)
+    monkeypatch.setattr(entmax, "streams_rows", lambda *_: True)
+    monkeypatch.setattr(entmax, "streamed_shape", _small_groups)
+    monkeypatch.setattr(entmax, "solve_groups", None)
+
+
+def _scores(dtype: torch.dtype) -> Tensor:
+    """Rows with little support, with much, with ties, with one score and with none."""
+    scores = torch.randn(5, COLUMNS)
+    scores[1] *= 0.02
+    scores[2] = scores[2].round() * 100
+    scores[3, 1:] = -math.inf
+    scores[4] = -math.inf
+    return scores.to(dtype).to(DEVICE)
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_streamed_rows_are_exact(alpha: float, dtype: torch.dtype) -> None:
+    scores = _scores(dtype)
+    probabilities = torch.full_like(scores, math.nan, dtype=torch.float32)
+    entmax.entmax_into(probabilities, scores, alpha, None, -1)
+    expected = reference.entmax(scores.double(), alpha)
+    assert (probabilities.double() - expected).abs().max() <= ACCURACY
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_groups_of_the_usual_size(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entmax, "streamed_shape", configuration.streamed_shape)
+    columns = 100_000 if DEVICE == "cuda" else 3_000  # the interpreter compares one by one
+    scores = torch.randn(2, columns, device=DEVICE).to(dtype)
+    scores[1] *= 0.02
+    probabilities = torch.full_like(scores, math.nan, dtype=torch.float32)
+    entmax.entmax_into(probabilities, scores, 1.5, None, -1)
+    expected = reference.entmax(scores.double(), 1.5)
+    assert (probabilities.double() - expected).abs().max() <= ACCURACY
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.5])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_row_with_nan_or_inf_is_nan_alone(alpha: float, bad: float) -> None:
+    scores = torch.randn(2, COLUMNS, device=DEVICE)
+    scores[1, 50] = bad
+    probabilities = entmax.entmax(scores, alpha)
+    assert probabilities[0].isfinite().all()
+    assert probabilities[1].isnan().all()
+
+
+def test_only_many_rows_of_a_measured_length_are_streamed() -> None:
+    def streamed(kind: int, count: int, columns: int) -> bool:
+        return configuration.streams_rows(kind, Rows(count, columns, 1, 1, 1))
+
+    assert streamed(configuration.SPARSEMAX.value, 2048, 128_256)
+    assert not streamed(configuration.SPARSEMAX.value, 512, 128_256)
+    assert not streamed(configuration.SPARSEMAX.value, 2048, 40_000)
+    assert not streamed(configuration.SPARSEMAX.value, 2048, 131_073)
+    assert not streamed(configuration.POWER.value, 2048, 128_256)
+
+
+def test_masked_rows_and_columns_that_are_not_neighbours_are_solved_by_three_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(configuration, "LONGEST_TILE", 4)
+    monkeypatch.setattr(entmax, "streams_rows", lambda *_: True)
+    monkeypatch.setattr(entmax, "entmax_streamed", None)
+    monkeypatch.setattr(entmax, "groups_shape", _small_groups)
+    scores = torch.randn(3, 8, device=DEVICE)
+    mask = torch.arange(8, device=DEVICE) < 5
+    assert entmax.entmax(scores, 1.5, mask)[:, 5:].eq(0).all()
+    assert entmax.entmax(scores.mT.contiguous(), 1.5, dim=0).isfinite().all()
