@@ -22,7 +22,7 @@ from benchmarks.problems import ELEMENTS, Case, cpu_cases, gpu_cases
 from benchmarks.progress import steps
 from benchmarks.registry import Operation
 from benchmarks.report import markdown
-from benchmarks.rows import Row, make_rows, measured_before, read, update
+from benchmarks.rows import Row, make_rows, measured_before, newest, read, update
 from benchmarks.runner import Effort, race
 from benchmarks.timing import timer_for
 from fenchel.errors import rule
@@ -115,17 +115,17 @@ def rows_of(commit: str, path: Path) -> list[Row]:
     return found
 
 
-def newest(path: Path) -> list[Row]:
-    """The rows of the last commit in a file."""
-    rows = read(path)
+def results(path: Path) -> list[Row]:
+    """What a file says of every table, as of the last commit that measured it."""
+    rows = newest(read(path))
     if not rows:
         raise rule("there must be results to draw", expected=f"rows in {path.name}", got="none")
-    return [row for row in rows if row.commit == rows[-1].commit]
+    return rows
 
 
 def show(path: Path, base: Sequence[Row] = ()) -> str:
-    """Write the tables and the picture of the last commit in a file; return what to say about it."""
-    current = newest(path)
+    """Write the tables and the picture of a file; return what to say about it."""
+    current = results(path)
     text = markdown(current, base)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
     if importlib.util.find_spec("matplotlib") is None:
@@ -137,12 +137,12 @@ def show(path: Path, base: Sequence[Row] = ()) -> str:
 
 
 def picture_of_some(path: Path, options: argparse.Namespace) -> str:
-    """Draw what `--only` and `--dtype` choose of the last commit in a file; return what to say."""
+    """Draw what `--only` and `--dtype` choose of a file; return what to say."""
     from benchmarks.picture import ratio_picture
 
     chosen = [
         row
-        for row in newest(path)
+        for row in results(path)
         if matches(options.only, row.operation, row.family)
         and (not options.dtype or row.dtype in options.dtype)
     ]

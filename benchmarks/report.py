@@ -19,7 +19,7 @@ SHAPES = {
 
 
 def markdown(rows: Sequence[Row], base: Sequence[Row] = ()) -> str:
-    """The tables of one commit's rows; with rows of an earlier commit, also the change since."""
+    """The tables of some rows; with rows of an earlier commit, also the change since."""
     parts = ["# Benchmarks", _provenance(rows)]
     for group in _groups(rows):
         parts += _section(group)
@@ -38,7 +38,21 @@ def markdown(rows: Sequence[Row], base: Sequence[Row] = ()) -> str:
 
 
 def _provenance(rows: Sequence[Row]) -> str:
-    row = rows[0]
+    tables: dict[str, dict[str, None]] = {}
+    for row in rows:
+        tables.setdefault(_environment(row), {})[_title(row)] = None
+    if len(tables) == 1:
+        where = f"{_environment(rows[0])}."
+    else:
+        lines = [f"- {place}: {'; '.join(measured)}" for place, measured in tables.items()]
+        where = "\n".join(lines) + "\n"
+    return (
+        f"{where}\nAll contenders of a table column took turns in one process; every ratio is of two "
+        "calls of one round."
+    )
+
+
+def _environment(row: Row) -> str:
     tree = f"{row.commit} with local changes" if row.dirty else row.commit
     machine = [row.hardware]
     if not row.device.startswith("cuda"):
@@ -46,25 +60,25 @@ def _provenance(rows: Sequence[Row]) -> str:
     compiler = f"Triton {row.triton}" if row.device.startswith("cuda") else f"numba {row.numba}"
     versions = [f"Python {row.python}", f"torch {row.torch}", compiler, f"fenchel {row.fenchel}"]
     versions += [row.peers] if row.peers else []
-    return (
-        f"{', '.join(machine)}; {', '.join(versions)}; commit {tree}; {row.date}. "
-        "All contenders of a table column took turns in one process; every ratio is of two calls "
-        "of one round."
-    )
+    return f"{', '.join(machine)}; {', '.join(versions)}; commit {tree}; {row.date}"
+
+
+def _title(row: Row) -> str:
+    what = "what a call costs the host" if row.clock == "host" else row.dtype
+    return f"{row.family}, {what}, {row.direction}"
 
 
 def _groups(rows: Sequence[Row]) -> Iterable[list[Row]]:
     groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.family, row.dtype, row.direction, row.clock), []).append(row)
+    for row in sorted(rows, key=lambda row: list(SHAPES).index(row.family)):
+        groups.setdefault(row.table, []).append(row)
     return groups.values()
 
 
 def _section(group: Sequence[Row]) -> Iterable[str]:
     first = group[0]
     on_host = first.clock == "host"
-    what = "what a call costs the host" if on_host else first.dtype
-    yield f"## {first.family}, {what}, {first.direction}"
+    yield f"## {_title(first)}"
     yield (
         f"Shapes are {SHAPES[first.family]}. "
         f"Time over the time of `{first.baseline}`: median (20 % to 80 % quantile)."

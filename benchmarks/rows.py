@@ -59,6 +59,11 @@ class Row(Environment):
         return shape_name(self.rows, self.width, self.columns)
 
     @property
+    def table(self) -> tuple[str, str, str, str]:
+        """Where it is shown."""
+        return self.family, self.dtype, self.direction, self.clock
+
+    @property
     def problem(self) -> tuple[str | int, ...]:
         """What was measured, whatever the commit."""
         return (
@@ -123,6 +128,14 @@ def read(path: Path) -> list[Row]:
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return [_parse(line) for line in csv.DictReader(file)]
+
+
+def newest(rows: Sequence[Row]) -> list[Row]:
+    """Of every table the rows of the commit that comes last in it."""
+    last = {row.table: row.commit for row in rows}
+    return [
+        row for table in last for row in rows if (row.table, row.commit) == (table, last[table])
+    ]
 
 
 def _parse(line: dict[str, str]) -> Row:

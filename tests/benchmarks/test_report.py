@@ -83,3 +83,10 @@ def test_picture_shows_structured_maps_and_continuous_attention_below():
     assert [list(line.get_ydata()) for line in below[0].lines[1:]] == [[5.0]]
     assert [bar.get_width() for bar in below[1].patches] == [0.04]
     assert [list(line.get_ydata()) for line in below[2].lines] == [[3.0, 4.0]]
+
+
+def test_report_says_which_commit_a_table_is_of():
+    text = markdown([row(commit="abc"), row(commit="def", dtype="bfloat16")])
+    assert "commit abc" in text
+    assert "commit def" in text
+    assert "maps, bfloat16, forward\n" in text.partition("commit def")[2]

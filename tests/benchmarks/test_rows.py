@@ -12,7 +12,7 @@ pytest.importorskip("entmax")
 import fenchel
 from benchmarks.environment import Environment, describe
 from benchmarks.problems import Case
-from benchmarks.rows import Row, make_rows, measured_before, read, update
+from benchmarks.rows import Row, make_rows, measured_before, newest, read, update
 from benchmarks.runner import Measurement
 from benchmarks.timing import WallTimer, timer_for
 from tests.benchmarks.made_up import operation, row
@@ -92,3 +92,9 @@ def test_rows_of_an_older_file_are_read(tmp_path):
     older = [[cell for i, cell in enumerate(line) if i not in newer] for line in table]
     path.write_text("\n".join(map(",".join, older)) + "\n")
     assert read(path) == [row(triton="", peers="")]
+
+
+def test_of_every_table_the_last_commit_counts():
+    old, new = row(commit="old"), row(commit="new")
+    half = row(commit="old", dtype="bfloat16")
+    assert newest([old, half, new]) == [new, half]
