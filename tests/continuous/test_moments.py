@@ -94,3 +94,13 @@ def test_they_have_derivatives(dims):
         return tuple(fit_mixture(torch.softmax(scores, -1), t, 2, 0.05, dims=dims, steps=3))
 
     assert gradcheck(fitted, (scores,))
+
+
+@pytest.mark.gpu
+def test_moments_are_exact_whatever_matrix_products_may_round_to(monkeypatch):
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    weights = torch.softmax(torch.randn(8, 40, device="cuda"), -1)
+    places = torch.rand(8, 40, device="cuda")
+    _, variance = attention_moments(weights, places)
+    _, exact = attention_moments(weights.double(), places.double())
+    torch.testing.assert_close(variance.double(), exact, rtol=1e-6, atol=0)

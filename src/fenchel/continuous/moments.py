@@ -79,7 +79,8 @@ def fit_mixture(
 def _moments(weights: Tensor, places: Tensor, floor: float | Tensor) -> tuple[Tensor, Tensor]:
     loc = (weights.unsqueeze(-1) * places).sum(-2)
     off = places - loc.unsqueeze(-2)
-    variance = (weights.unsqueeze(-1) * off).mT @ off
+    # No matrix product, which may be allowed to round to ten bits on a GPU.
+    variance = ((weights.unsqueeze(-1) * off).unsqueeze(-1) * off.unsqueeze(-2)).sum(-3)
     floor = torch.as_tensor(floor, dtype=variance.dtype, device=variance.device)
     eye = torch.eye(places.shape[-1], dtype=variance.dtype, device=variance.device)
     return loc, variance + floor[..., None, None] * eye
