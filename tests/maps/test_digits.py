@@ -52,6 +52,19 @@ def test_entmax_is_within_its_promise_of_50_digits(alpha, scale, implementation,
 
 
 @on_every
+@pytest.mark.parametrize("columns", [130, 1030, 8200])
+@pytest.mark.parametrize("alpha", [0.95, 1.02, 1.1, 1.3, 1.5, 1.75, 2.0, 3.0])
+def test_one_score_above_many_equal_ones_is_within_the_promise(alpha, columns, implementation):
+    """Equal terms of a sum round alike, and what they round off adds up."""
+    farthest = min(20.0, 1 / abs(alpha - 1))
+    x = torch.zeros(40, columns)
+    x[:, 1:] = -torch.linspace(0.1, farthest, 40).unsqueeze(1)
+    with running_on(implementation):
+        p = fenchel.entmax(x, alpha)
+    assert_within(p, fenchel.entmax(x.double(), alpha), accuracy(torch.float32))
+
+
+@on_every
 @pytest.mark.parametrize("alpha", [*ENTMAX_ALPHAS, 10.0])
 def test_at_the_edge_of_the_support_entmax_is_still_exact(alpha, implementation):
     edge = -1 / (alpha - 1) if alpha > 1 else -40.0

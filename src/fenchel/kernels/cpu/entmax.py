@@ -25,7 +25,9 @@ from fenchel.kernels.cpu.threads import launch
 
 __all__ = ["entmax", "entmax_backward", "entmax_backward_alpha"]
 
-SOFTMAX_COLUMNS = 8192  # a longer row of torch's float32 softmax may miss one by more than 1e-6
+# Up to here torch's softmax serves, which is three times as fast: in float32, among equal scores, it may
+# be off by 6e-5.
+SOFTMAX_COLUMNS = 8192
 
 
 @sequential
