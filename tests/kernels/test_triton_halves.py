@@ -9,10 +9,9 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
 
-from fenchel.kernels.reference import entmax as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+from tests.kernels.long_rows import assert_exact, rows_of_every_sort
 
 with defining_kernels():
     from fenchel.kernels.triton import configuration, entmax
@@ -20,7 +19,6 @@ with defining_kernels():
 
 pytestmark = MARKS
 
-ACCURACY = 2e-7
 COLUMNS = 400
 TILE = configuration.Tile(slabs=2, rows=1, width=256, warps=1, vector=8)
 
@@ -32,25 +30,11 @@ def _short_tile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entmax, "entmax_tile", None)
 
 
-def _scores(dtype: torch.dtype, columns: int) -> Tensor:
-    """Rows with little support, with much, with ties, with one score and with none."""
-    scores = torch.randn(5, columns)
-    scores[1] *= 0.02
-    scores[2] = scores[2].round() * 100
-    scores[3, 1:] = -math.inf
-    scores[4] = -math.inf
-    return scores.to(dtype).to(DEVICE)
-
-
 @pytest.mark.parametrize("alpha", [2.0, 1.5])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("columns", [COLUMNS, TILE.slabs * TILE.width])
 def test_halves_are_exact(alpha: float, dtype: torch.dtype, columns: int) -> None:
-    scores = _scores(dtype, columns)
-    probabilities = torch.full_like(scores, math.nan, dtype=torch.float32)
-    entmax.entmax_into(probabilities, scores, alpha, None, -1)
-    expected = reference.entmax(scores.double(), alpha)
-    assert (probabilities.double() - expected).abs().max() <= ACCURACY
+    assert_exact(rows_of_every_sort(dtype, columns), alpha)
 
 
 @pytest.mark.parametrize("alpha", [2.0, 1.5])

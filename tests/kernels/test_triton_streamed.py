@@ -10,10 +10,9 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
 
-from fenchel.kernels.reference import entmax as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+from tests.kernels.long_rows import assert_exact, rows_of_every_sort
 
 with defining_kernels():
     from fenchel.kernels.triton import configuration, entmax
@@ -21,7 +20,6 @@ with defining_kernels():
 
 pytestmark = MARKS
 
-ACCURACY = 2e-7
 COLUMNS = 61
 
 
@@ -38,24 +36,10 @@ def _streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entmax, "solve_groups", None)
 
 
-def _scores(dtype: torch.dtype) -> Tensor:
-    """Rows with little support, with much, with ties, with one score and with none."""
-    scores = torch.randn(5, COLUMNS)
-    scores[1] *= 0.02
-    scores[2] = scores[2].round() * 100
-    scores[3, 1:] = -math.inf
-    scores[4] = -math.inf
-    return scores.to(dtype).to(DEVICE)
-
-
 @pytest.mark.parametrize("alpha", [2.0, 1.5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_streamed_rows_are_exact(alpha: float, dtype: torch.dtype) -> None:
-    scores = _scores(dtype)
-    probabilities = torch.full_like(scores, math.nan, dtype=torch.float32)
-    entmax.entmax_into(probabilities, scores, alpha, None, -1)
-    expected = reference.entmax(scores.double(), alpha)
-    assert (probabilities.double() - expected).abs().max() <= ACCURACY
+    assert_exact(rows_of_every_sort(dtype, COLUMNS), alpha)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -64,10 +48,7 @@ def test_groups_of_the_usual_size(dtype: torch.dtype, monkeypatch: pytest.Monkey
     columns = 100_000 if DEVICE == "cuda" else 3_000  # the interpreter compares one by one
     scores = torch.randn(2, columns, device=DEVICE).to(dtype)
     scores[1] *= 0.02
-    probabilities = torch.full_like(scores, math.nan, dtype=torch.float32)
-    entmax.entmax_into(probabilities, scores, 1.5, None, -1)
-    expected = reference.entmax(scores.double(), 1.5)
-    assert (probabilities.double() - expected).abs().max() <= ACCURACY
+    assert_exact(scores, 1.5)
 
 
 @pytest.mark.parametrize("alpha", [2.0, 1.5])

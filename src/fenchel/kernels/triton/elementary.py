@@ -24,7 +24,7 @@ LEADING_BITS: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of 
 ONE_BITS: tl.constexpr = tl.constexpr(0x3F800000)
 ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
 ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
-SMALLEST_NORMAL: tl.constexpr = tl.constexpr(2.0**-126)
+SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
 TWO_TO_32: tl.constexpr = tl.constexpr(2.0**32)
 BIAS_OF_FLOAT64: tl.constexpr = tl.constexpr(1023 - 127)  # less that of a float32
 
@@ -94,7 +94,7 @@ def fast_log2(x):
 
 
 @triton.jit
-def reciprocal(x):
+def fast_reciprocal(x):
     """1/x by the hardware, good to the last bit or two; 0 of a number below 2^-126 is infinite."""
     if INTERPRETED:
         return 1.0 / x
@@ -189,7 +189,7 @@ def wide_power(x, exponent, low):
 
     2^r comes in float32, and its bits get the exponent of a float64: powers in float64 are slow.
     """
-    subnormal = x < SMALLEST_NORMAL
+    subnormal = x < SMALLEST
     x = tl.where(subnormal, x * TWO_TO_32, x)
     whole, f = _binade(x, x - 1.0)
     whole = tl.where(subnormal, whole - 32.0, whole)

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.elementary import (
+    SMALLEST,
     exp,
     exp2,
     fast_log2,
@@ -38,7 +39,6 @@ POWER: tl.constexpr = tl.constexpr(6)
 COARSE: tl.constexpr = tl.constexpr(7)
 SHARP: tl.constexpr = tl.constexpr(8)
 
-SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
 HUGE: tl.constexpr = tl.constexpr(2.0**126)  # makes one of whatever is not zero, saturated
 FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
 LEAST_POWER: tl.constexpr = tl.constexpr(6e-8)  # alpha = 2 among others: 0 to it is still 0

@@ -23,8 +23,8 @@ from fenchel.kernels.triton.elementary import (
     LOG2_E,
     expm1_ratio,
     fast_log2,
+    fast_reciprocal,
     log2_near_one,
-    reciprocal,
     saturate,
 )
 from fenchel.kernels.triton.entries import (
@@ -85,7 +85,7 @@ def near_step(mass, e, inverse_slope):
     """Newton's step where F is near 1: (F - F^(1-e))/e = m (1 + (1-e)/2 m/(1 + (1+e)/3 m)) + O(m^4)
     with m = F - 1. Elsewhere it is shorter where F > 1, and longer where F < 1."""
     more = mass - 1.0
-    ratio = more * reciprocal(more * ((1.0 + e) * (1.0 / 3.0)) + 1.0)
+    ratio = more * fast_reciprocal(more * ((1.0 + e) * (1.0 / 3.0)) + 1.0)
     return (more * ((0.5 - 0.5 * e) * ratio) + more) * inverse_slope
 
 
@@ -118,7 +118,7 @@ def step_of_slabs(mass, slope, bend, point, e, KIND: tl.constexpr):
     """F of every row and the step from `point`, from slabs of p, p/t and p/t^2."""
     if KIND == SHARP:
         mass, slope = row_sums(mass, slope)
-        return mass, tl.where(mass > 0.0, near_step(mass, e, reciprocal(slope)), 0.0)
+        return mass, tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
     else:
         mass, slope, bend = row_triples(mass, slope, bend)
         return mass, halley_step(mass, slope, bend, point, e, KIND)

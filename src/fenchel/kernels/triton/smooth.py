@@ -19,11 +19,11 @@ from fenchel.kernels.triton.elementary import (
     INTERPRETED,
     LN_2,
     LOG2_E,
+    SMALLEST,
     fast_log2,
+    fast_reciprocal,
     log2_of_base,
-    reciprocal,
 )
-from fenchel.kernels.triton.entries import SMALLEST
 from fenchel.kernels.triton.normalizer import near_step
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_triples
 
@@ -55,19 +55,19 @@ def first_guess(total, first, second, e):
     """(A to first order in e, whether that may be far from it) from three sums over softmax."""
     total = tl.maximum(total, 1.0)
     log_total = fast_log2(total) * LN_2
-    spread = (second - 2.0 * log_total * first) * reciprocal(total) + log_total * log_total
-    x = e * tl.maximum(spread, 0.0) * reciprocal(tl.maximum(log_total, 1e-6))
-    point = log_total * reciprocal(x * (x * (1.0 / 12.0) + 0.5) + 1.0)
+    spread = (second - 2.0 * log_total * first) * fast_reciprocal(total) + log_total * log_total
+    x = e * tl.maximum(spread, 0.0) * fast_reciprocal(tl.maximum(log_total, 1e-6))
+    point = log_total * fast_reciprocal(x * (x * (1.0 / 12.0) + 0.5) + 1.0)
     return point, (x * x * log_total > CURVED) | (e > NEXT_TO_SOFTMAX)
 
 
 @triton.jit
 def smooth_step(mass, slope, bend, point, e, inverse):
     """Halley's step, which stays between 0 and the middle of the way to 1/e."""
-    flat = reciprocal(slope)
+    flat = fast_reciprocal(slope)
     step = near_step(mass, e, flat)
-    half = (0.5 - 0.5 * e) * step * (bend * flat - slope * reciprocal(mass))
-    step = step * reciprocal(1.0 - tl.minimum(tl.maximum(half, -0.5), 0.5))
+    half = (0.5 - 0.5 * e) * step * (bend * flat - slope * fast_reciprocal(mass))
+    step = step * fast_reciprocal(1.0 - tl.minimum(tl.maximum(half, -0.5), 0.5))
     return tl.maximum(tl.minimum(step, 0.5 * (inverse - point)), -point)
 
 
@@ -106,7 +106,7 @@ def smooth_power(z, point, e, inverse, EXACT: tl.constexpr):
 def power_slabs(z, p, point, e):
     """Slabs of p, p/t and p/t^2."""
     t, _ = _base(z, point, e)
-    r = reciprocal(t)
+    r = fast_reciprocal(t)
     s = p * r
     return three_slabs(p, s, s * r)
 
@@ -150,7 +150,7 @@ def recalled(number):
 def smooth_entry(z, p, point, step, e):
     """p at point + step from p at `point`, to third order; 1/t^3 is next to 2/t^2 - 1/t there."""
     t, _ = _base(z, recalled(point), e)
-    r = reciprocal(t)
+    r = fast_reciprocal(t)
     square = (0.5 - 0.5 * e) * step * step
     cube = square * step * (1.0 - 2.0 * e) * (1.0 / 3.0)
     p += p * r * ((square - 2.0 * cube) * r - (step - cube))

@@ -21,8 +21,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.elementary import exp2, fast_log2, log2
-from fenchel.kernels.triton.entries import SMALLEST, STEEP
+from fenchel.kernels.triton.elementary import SMALLEST, exp2, fast_log2, log2
+from fenchel.kernels.triton.entries import STEEP
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import any_row, row_max_pair, row_sums
