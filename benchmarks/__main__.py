@@ -30,7 +30,7 @@ from fenchel.errors import rule
 EFFORT = {
     ("cpu", False): Effort(),
     ("cpu", True): Effort(rounds=8, seconds=0.2, slowest_call=0.2, race_seconds=4),
-    ("cuda", False): Effort(rounds=20, seconds=0.3, slowest_call=0.5, fewest=5, race_seconds=6),
+    ("cuda", False): Effort(rounds=20, seconds=0.3, slowest_call=0.5, race_seconds=6),
     ("cuda", True): Effort(rounds=8, seconds=0.1, slowest_call=0.1, race_seconds=2),
 }
 NAMES = {"cpu": "cpu", "cuda": "gpu"}
