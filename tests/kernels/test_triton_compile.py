@@ -47,13 +47,14 @@ THRESHOLD_PROBLEMS = (  # columns, dtype, whether there is a mask, alpha or k
 )
 KERNELS = {
     "entmax_tile", "entmax_listed", "entmax_each_row", "entmax_halves", "entmax_streamed",
-    "entmax_near_rows",
+    "entmax_near_rows", "entmax_ordered_rows", "count_kinds", "order_rows",
     "backward_tile", "backward_blocks",
     "group_maxima", "solve_groups", "write_groups", "loss_tile", "loss_groups",
     "terms_rows", "slope_tile", "alpha_rows", "smooth_rows", "slope_groups", "slope_of_groups",
+    "loss_streamed",
     "softmax_parts", "write_softmax", "softmax_loss_rows",
     "list_rows", "name_full_rows", "add_full_rows", "sum_classes",
-    "multiply_full_rows", "use_lists", "scale_block",
+    "multiply_full_rows", "use_lists", "scale_blocks",
     "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
     "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
     "normmax_rows", "normmax_pull_back", "budget_rows", "budget_pull_back",
@@ -117,6 +118,23 @@ def _streamed_calls() -> None:
     configuration.STREAMED_ROWS = 2  # so many rows as it takes otherwise need not exist
     for dtype, columns, alpha in ((torch.float32, 131072, 2.0), (torch.bfloat16, 128256, USUAL)):
         entmax.entmax(torch.empty(2, columns, dtype=dtype), alpha)
+
+
+def _streamed_loss_calls() -> None:
+    from fenchel.kernels.triton import configuration, entmax_loss
+
+    configuration.STREAMED_LOSSES = 2
+    index, grad = torch.zeros(2, dtype=torch.int64), torch.ones(()).expand(2)
+    for dtype, columns, alpha in ((torch.float16, 65537, 2.0), (torch.bfloat16, 128256, USUAL)):
+        scores = torch.empty(2, columns, dtype=dtype)
+        entmax_loss.entmax_loss_in_place(grad, scores, index, alpha, -100, 0.0, False)
+
+
+def _ordered_calls() -> None:
+    from fenchel.kernels.triton import entmax
+
+    entmax.ORDERED_TILES = 1  # so many rows as it takes otherwise need not exist
+    entmax.entmax(torch.empty(2, SHORT), EACH_ROW)
 
 
 def _layer_calls() -> None:
@@ -250,6 +268,8 @@ def main(capability: int) -> None:
     _layer_calls()
     _halves_calls()
     _streamed_calls()
+    _streamed_loss_calls()
+    _ordered_calls()
     for kernel, args, options in launches.values():
         _compile(kernel, args, options, capability)
         print(kernel.__name__, flush=True)

@@ -1,7 +1,8 @@
 """The kernels where every row has an alpha of its own: each is solved as if its alpha were a number.
 
-Tiles hold several rows, which are sorted by alpha, or one; blocks of tiles are made small, so that the
-interpreter meets tiles of one kind of alpha and of several, and a last block with rows that do not exist.
+Tiles hold several rows, or one. Rows are put in order by the kinds of their alphas, in blocks made
+small, so that there are many, and a last one with rows that do not exist; or they are solved as they
+come, and the interpreter meets tiles with several kinds of alpha.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from fenchel.kernels.reference import entmax as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton import configuration, entmax, row_order
+    from fenchel.kernels.triton.addressing import address
+    from fenchel.kernels.triton.normalizer import TAME as TAME_CONSTANT
 
 pytestmark = MARKS
 
@@ -25,6 +28,7 @@ BORDERS = (1.0, 1.0625, 1.45, 1.5, 2.0)  # between kinds, and alphas with kernel
 ALPHAS = (0.6, 0.98, *BORDERS, 1.02, 1.3, 1.4500001, 1.8, 1.9999999, 2.0000002, 3.0)
 SHAPES = {"some rows": (19, 23), "one row": (14, 40)}
 ENTRIES = 4  # columns a thread
+TAME = TAME_CONSTANT.value
 
 
 @pytest.fixture(params=list(SHAPES))
@@ -34,8 +38,16 @@ def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tu
     height = 4 if request.param == "some rows" else 1
     tile = configuration.Tile(width // 16, height, 16, 1, ENTRIES)
     monkeypatch.setattr(entmax, "forward_tile_shape", lambda *_: tile)
-    monkeypatch.setattr(entmax, "PROGRAMS", 1)
     return rows, columns
+
+
+@pytest.fixture
+def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are put in order, however few they are, from several blocks that are added up in parts."""
+    monkeypatch.setattr(entmax, "ORDERED_TILES", 1)
+    monkeypatch.setattr(entmax, "ORDERED_ROWS", 1)
+    monkeypatch.setattr(row_order, "BLOCK", 8)
+    monkeypatch.setattr(row_order, "MOST_COUNTS", 2)
 
 
 def _alphas(rows: int) -> Tensor:
@@ -69,6 +81,41 @@ def test_neighbours_may_share_an_alpha(shape: tuple[int, int]) -> None:
     scores = _scores(15, shape[1], 1.0).view(3, 5, shape[1])
     p = entmax.entmax(scores, heads)
     assert _error(p, reference.entmax(scores.double(), heads)) <= ACCURACY
+
+
+@pytest.mark.usefixtures("in_order")
+@pytest.mark.parametrize("wide", [0, 2**31])
+def test_rows_may_be_put_in_order_first(
+    shape: tuple[int, int], wide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where columns lie far apart, and offsets may need 64 bits."""
+    monkeypatch.setattr(entmax, "WIDE", wide)
+    scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
+    scores[3], scores[4, 1] = -math.inf, math.nan
+    p = entmax.entmax(scores.T.contiguous(), alphas.T, dim=0).T
+    others = [row for row in range(shape[0]) if row != 4]
+    assert p[4].isnan().all()
+    assert _error(p[others], reference.entmax(scores.double(), alphas)[others]) <= ACCURACY
+
+
+@pytest.mark.usefixtures("in_order")
+@pytest.mark.parametrize("height", [1, 4])
+def test_an_order_holds_every_row_in_tiles_of_one_kind(height: int) -> None:
+    """The last row of a kind comes again in the rest of its tile."""
+    alphas = _alphas(45)
+    rows, _, (steps,) = address(-1, alphas)
+    tiles, starts, order = row_order.order_by_kind(alphas, rows, steps, height, wide=False)
+    second, third, end = (number * height for number in starts.tolist()[:3])
+    assert end <= tiles * height
+    eps = alphas[:, 0] - 1
+    kinds = eps <= TAME, (eps > TAME) & (eps <= 1), eps > 1
+    for kind, places in zip(
+        kinds, (order[:second], order[second:third], order[third:end]), strict=True
+    ):
+        numbers = places.unique()
+        assert numbers.tolist() == kind.nonzero()[:, 0].tolist()
+        assert len(places) - len(numbers) < height
+        assert (places[len(numbers) :] == places[len(numbers) - 1]).all()
 
 
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(shape: tuple[int, int]) -> None:

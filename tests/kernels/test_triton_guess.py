@@ -48,3 +48,19 @@ def test_a_bad_guess_does_not_matter(alpha: float, dtype: torch.dtype) -> None:
     # p is rounded to bfloat16 once; the interpreter cuts it off.
     rounding = torch.finfo(dtype).eps if dtype == torch.bfloat16 else 0.0
     assert (error - rounding * exact).max().item() <= ACCURACY
+
+
+def test_a_last_step_is_short_where_small_entries_make_the_slope() -> None:
+    """One score above many equal ones: A moves little, and the slope of F is another one.
+
+    In these rows the interpreter, which adds entries one by one, sums well.
+    """
+    alpha, columns = 1.44, 2000
+    largest = torch.tensor([[0.35], [0.5], [0.95]], dtype=torch.float64)
+    others = (1 - largest) / (columns - 1)
+    below = (others ** (alpha - 1) - largest ** (alpha - 1)) / (alpha - 1)
+    scores = below.float().expand(-1, columns).clone()
+    scores[:, 7] = 0
+    scores = scores.to(DEVICE)
+    exact = reference.entmax(scores.double(), alpha)
+    assert (entmax.entmax(scores, alpha).double() - exact).abs().max().item() <= ACCURACY

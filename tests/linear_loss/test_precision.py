@@ -48,3 +48,30 @@ def test_half_precision_weights_get_a_gradient_rounded_once_a_chunk(implementati
     # scores and p − q are rounded too, and 20 sums of the size of the result
     allowed = 2.0**-8 * size * (2 + (rows / chunk) ** 0.5)
     assert (gradient.float() - expected).abs().max().item() <= allowed
+
+
+@on_every
+def test_a_mean_keeps_the_small_gradients_of_float16(implementation):
+    """A gradient scaler multiplies the loss so that they can be held; the mean must come after that."""
+    rows, classes = 1024, 40
+    hidden = torch.randn(rows, 4, dtype=torch.float16, requires_grad=True)
+    weight = (0.01 * torch.randn(classes, 4, dtype=torch.float16)).requires_grad_()
+    target = torch.arange(rows) % classes
+    with running_on(implementation):
+        total = fenchel.linear_entmax_loss(hidden, weight, target, reduction="sum")
+        mean = fenchel.linear_entmax_loss(hidden, weight, target)
+        expected = torch.autograd.grad(total, (hidden, weight))
+        gradients = torch.autograd.grad(rows * mean, (hidden, weight))
+    for gradient, truth in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, truth, rtol=2.0**-9, atol=0)
+
+
+@on_every
+def test_the_mean_of_no_rows_has_no_gradient(implementation):
+    inputs = layer(torch.float32)
+    target = torch.full_like(some_target("indices", torch.float32), -100)
+    with running_on(implementation):
+        loss = fenchel.linear_entmax_loss(target=target, **inputs)
+        gradients = torch.autograd.grad(loss, (inputs["hidden"], inputs["weight"]))
+    assert loss.isnan()
+    assert all(gradient.eq(0).all() for gradient in gradients)

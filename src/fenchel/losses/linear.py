@@ -66,14 +66,19 @@ def linear_entmax_loss(
     else:
         target = target.reshape(-1, classes)
     weights = row_weights(_check_constant(class_weight), target, classes, ignore_index)
-    one = hidden.new_ones((), dtype=loss_dtype(dtype or hidden.dtype))
+    product = dtype or hidden.dtype
+    one = hidden.new_ones((), dtype=loss_dtype(product))
+    shares = one.expand(target.shape[0]) if weights is None else weights.to(one.dtype)
+    early = reduction == "mean" and product != torch.float16  # whose small numbers need their size
+    if early:
+        shares = shares * mean_of(one, target, weights, ignore_index)
     total, losses = linear_losses(
         hidden.reshape(-1, hidden.shape[-1]),
         weight,
         bias,
         target,
         _alpha_of_rows(alpha, hidden),
-        one.expand(target.shape[0]) if weights is None else weights.to(one.dtype),
+        shares,
         ignore_index,
         float(label_smoothing),
         _check_rows(chunk_rows),
@@ -84,7 +89,7 @@ def linear_entmax_loss(
     if reduction == "none":
         losses = losses if weights is None else losses * weights.to(losses.dtype)
         return losses.reshape(batch).to(result)
-    if reduction == "mean":
+    if reduction == "mean" and not early:
         total = mean_of(total, target, weights, ignore_index)
     return total.to(result)
 

@@ -47,6 +47,9 @@ HALVES_ENTRIES, HALVES_REGISTERS = 128, 128  # with so many scores and registers
 STREAMED_ROWS = 2048  # from so many rows on, for the same alphas, a program takes a whole row
 STREAMED_COLUMNS = range(65537, 131073)  # of so many columns,
 STREAMED_REGISTERS = 80  # with so many registers a thread
+STREAMED_LOSSES = 256  # from so many rows on the same is done for losses, in half precision,
+STREAMED_WARPS, STREAMED_ENTRIES = 32, 16  # by so many warps, with so many scores
+STREAMED_LOSS_REGISTERS = 64  # and registers a thread
 NEAR_ENTRIES, NEAR_REGISTERS = 16, 64  # a thread, of long rows with alpha near 1
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
 HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
@@ -196,6 +199,20 @@ def streamed_shape(columns: int, itemsize: int) -> Groups:
     size = 128 // itemsize
     groups = ceiling(columns, size)
     return Groups(size, groups, power_of_two(groups), 8192 // size, 8, 4096 // size, 8)
+
+
+def streams_losses(kind: int, rows: int, columns: int, itemsize: int) -> bool:
+    """Whether a program reads, solves and overwrites a row of scores."""
+    fits = itemsize == HALF_BYTES and columns in STREAMED_COLUMNS
+    return kind in HALVES and fits and rows >= STREAMED_LOSSES
+
+
+def streamed_loss_shape() -> Tile:
+    """A block of a row, STREAMED_ENTRIES columns a thread."""
+    vector = VECTOR_BYTES // HALF_BYTES
+    width = STREAMED_WARPS * WARP * vector
+    slabs = STREAMED_ENTRIES // vector
+    return Tile(slabs, 1, width, STREAMED_WARPS, vector, STREAMED_LOSS_REGISTERS)
 
 
 def parts_shape(columns: int) -> Parts:

@@ -1,9 +1,9 @@
 """entmax of rows that fit on chip, each with an alpha of its own.
 
 A row is solved as it would be if its alpha were a number: which way is a branch that a whole program
-takes. Where a program holds several rows it takes a block of them, sorted by alpha, tile by tile: few
-tiles then hold alphas of two kinds, and only these are gone through twice. Scores are read before the
-kind of alpha is known, so that one need not wait for the other.
+takes. Many rows are put in order first, kind by kind (`row_order`). Of few, a tile may hold rows of two
+kinds, and is then gone through twice; scores are read before the kind of alpha is known, so that one
+need not wait for the other.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, STEEP
+from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, STEEP, epsilon
 from fenchel.kernels.triton.forward import load_rows, solve_scores
 from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.normalizer import TAME
 from fenchel.kernels.triton.reductions import along_rows, row_max, slab_max
+from fenchel.kernels.triton.row_order import KINDS, kind_of_row
 from fenchel.kernels.triton.small_support import by_threads, largest_of_threads, write_listed
 from fenchel.kernels.triton.tiles import finite_peak, row_epsilon, tile_rows
-
-KINDS: tl.constexpr = tl.constexpr(3)  # up to TAME, up to alpha = 2, and above
 
 
 @triton.jit
@@ -59,29 +58,28 @@ def _solve_kind(
 
 
 @triton.jit
-def _kind_of(e):
-    return tl.where(e > 1.0, 2, tl.where(e > TAME, 1, 0))
-
-
-@triton.jit
 def _some_rows(
     scores, out, mask, alpha, row, count, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
     LEVELS: tl.constexpr, LIST_STEEP: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
 ):  # fmt: skip
-    """Solve a tile, kind by kind; the rows of the others count as not there, and are read again."""
+    """Solve a tile, kind by kind; the rows of the others count as not there, and are read again.
+
+    They are given an alpha of that kind: with their own the search for a row that is not there is long.
+    """
     x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                   LEVELS, EVEN, J, R, K)  # fmt: skip
     peak = finite_peak(row_max(slab_max(x)))  # what waits for scores may not wait for alpha first
     e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, EACH_ROW, R)
-    kinds = tl.where(row < count, _kind_of(e), KINDS)
+    kinds = tl.where(row < count, kind_of_row(e), KINDS)
     kind = tl.min(tl.reshape(kinds, [R]), axis=0)
     while kind < KINDS:
         own = kinds == kind
-        _solve_kind(tl.where(own, x, float("-inf")), peak, scores, out, mask,
-                    tl.where(own, row, count), e, kind, count, columns, middle, inner,
-                    steps, out_steps, mask_steps, LEVELS, False, LIST_STEEP, False,
+        usual = tl.where(kind == 0, 0.25, tl.where(kind == 1, 0.75, 2.0))
+        _solve_kind(tl.where(own, x, float("-inf")), tl.where(own, peak, 0.0), scores, out, mask,
+                    tl.where(own, row, count), tl.where(own, e, usual), kind, count, columns,
+                    middle, inner, steps, out_steps, mask_steps, LEVELS, False, LIST_STEEP, False,
                     J, R, K, V)  # fmt: skip
         kinds = tl.where(own, KINDS, kinds)
         kind = tl.min(tl.reshape(kinds, [R]), axis=0)
@@ -91,44 +89,58 @@ def _some_rows(
 
 
 @triton.jit
-def _by_alpha(alpha, alpha_steps, first, count, middle, inner, LEVELS: tl.constexpr,
-              TILES: tl.constexpr, R: tl.constexpr):  # fmt: skip
-    """The places of TILES * R rows in their block, sorted by alpha, as a matrix of tiles."""
-    SIZE: tl.constexpr = TILES * R
-    place = tl.arange(0, SIZE)
-    e = row_epsilon(
-        0.0, alpha, alpha_steps, first + place, count, middle, inner, LEVELS, EACH_ROW, SIZE
-    )
-    # A positive float32 sorts as an integer; its last bits make room for the place.
-    key = tl.maximum(e.to(tl.int32, bitcast=True), 0) & -SIZE
-    return tl.reshape(tl.sort(key | place) & (SIZE - 1), [TILES, R])
+def _numbers_of_rows(order, tile, WIDE: tl.constexpr, R: tl.constexpr):
+    """The rows of a tile, in their order if there is one; as int64 where offsets need it, since to
+    divide an int64 takes long."""
+    if order is None:
+        row = tile_rows(tile * R, R)
+    elif R == 1:
+        row = tl.load(order + tile)
+    else:
+        row = along_rows(tl.load(order + tile * R + tl.arange(0, R)))
+    return row.to(tl.int64 if WIDE else tl.int32)
 
 
 @kernel
 def entmax_each_row(
     scores, out, mask, alpha, count, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
-    LEVELS: tl.constexpr, EVEN: tl.constexpr, LIST_SHARP: tl.constexpr, LIST_STEEP: tl.constexpr,
-    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr, TILES: tl.constexpr,
+    LEVELS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr,
+    LIST_SHARP: tl.constexpr, LIST_STEEP: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
 ):  # fmt: skip
-    first = (tl.program_id(0) * (TILES * R)).to(tl.int64)
+    row = _numbers_of_rows(None, tl.program_id(0), WIDE, R)
     if R == 1:
-        x = load_rows(scores, mask, first, count, columns, middle, inner, steps, mask_steps,
+        x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                       LEVELS, EVEN, J, 1, K)  # fmt: skip
         peak = finite_peak(row_max(slab_max(x)))
-        e = row_epsilon(0.0, alpha, alpha_steps, first, count, middle, inner, LEVELS, EACH_ROW, 1)
-        _solve_kind(x, peak, scores, out, mask, first, e, _kind_of(e), count, columns, middle, inner,
+        e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, EACH_ROW, 1)
+        _solve_kind(x, peak, scores, out, mask, row, e, kind_of_row(e), count, columns, middle, inner,
                     steps, out_steps, mask_steps, LEVELS, LIST_SHARP, LIST_STEEP, EVEN,
                     J, 1, K, V)  # fmt: skip
-    elif TILES == 1:
-        _some_rows(scores, out, mask, alpha, tile_rows(first, R), count, columns, middle, inner,
+    else:
+        _some_rows(scores, out, mask, alpha, row, count, columns, middle, inner,
                    steps, out_steps, mask_steps, alpha_steps,
                    LEVELS, LIST_STEEP, EVEN, J, R, K, V)  # fmt: skip
-    else:
-        order = _by_alpha(alpha, alpha_steps, first, count, middle, inner, LEVELS, TILES, R)
-        for i in range(TILES):
-            chosen = tl.where(tl.arange(0, TILES)[:, None] == i, order, 0)
-            row = first + along_rows(tl.sum(chosen, axis=0))
-            _some_rows(scores, out, mask, alpha, row, count, columns, middle, inner,
-                       steps, out_steps, mask_steps, alpha_steps,
-                       LEVELS, LIST_STEEP, EVEN, J, R, K, V)  # fmt: skip
+
+
+@kernel
+def entmax_ordered_rows(
+    scores, out, mask, alpha, starts, order, count, columns, middle, inner,
+    steps, out_steps, mask_steps, alpha_steps,
+    LEVELS: tl.constexpr, WIDE: tl.constexpr, EVEN: tl.constexpr,
+    LIST_SHARP: tl.constexpr, LIST_STEEP: tl.constexpr,
+    J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
+):  # fmt: skip
+    """A tile of rows of one kind, which `row_order` has brought together; EVEN: no column is missing."""
+    tile = tl.program_id(0)
+    if tile < tl.load(starts + 2):
+        row = _numbers_of_rows(order, tile, WIDE, R)
+        kind = (tile >= tl.load(starts)).to(tl.int32) + (tile >= tl.load(starts + 1)).to(tl.int32)
+        x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
+                      LEVELS, EVEN, J, R, K)  # fmt: skip
+        e = epsilon(tl.load(alpha + row_offset(row, middle, inner, alpha_steps, LEVELS)))
+        peak = finite_peak(row_max(slab_max(x)))
+        _solve_kind(x, peak, scores, out, mask, row, e, kind, count, columns, middle, inner,
+                    steps, out_steps, mask_steps, LEVELS, LIST_SHARP, LIST_STEEP, EVEN,
+                    J, R, K, V)  # fmt: skip

@@ -34,19 +34,19 @@ from fenchel.kernels.triton.configuration import (
     holds_halves,
     near_rows_shape,
     parts_shape,
-    power_of_two,
     solve_limits,
     streamed_shape,
     streams_rows,
     worth_listing,
 )
-from fenchel.kernels.triton.each_row import entmax_each_row
+from fenchel.kernels.triton.each_row import entmax_each_row, entmax_ordered_rows
 from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, SOFTMAX, STEEP
 from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
 from fenchel.kernels.triton.half_rows import entmax_halves
 from fenchel.kernels.triton.near_rows import entmax_near_rows
+from fenchel.kernels.triton.row_order import order_by_kind
 from fenchel.kernels.triton.small_support import entmax_listed
 from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
 from fenchel.kernels.triton.streamed_rows import entmax_streamed
@@ -54,8 +54,9 @@ from fenchel.kernels.triton.streamed_rows import entmax_streamed
 # From this alpha - 1 on the hardware's logarithms are good enough for half precision.
 ROUGHLY_SOFTMAX = 2**-8
 # With one alpha a row:
-MOST_TILES, PROGRAMS = 8, 2048  # tiles that a program sorts, as long as there are so many programs
-TILE_REGISTERS, SORTED_REGISTERS, ONE_ROW_REGISTERS = 80, 128, 128
+ORDERED_TILES, ORDERED_ROWS = 4096, 16384  # from so many on it pays to put them in order
+WIDE = 2**31  # offsets from here on are no int32
+TILE_REGISTERS, ORDERED_REGISTERS, ONE_ROW_REGISTERS = 80, 64, 128
 
 
 def entmax(
@@ -128,31 +129,42 @@ def _least_itemsize(scores: Tensor, mask: Tensor | None) -> int:
 
 
 def _each_row(tensors: list[Any], tile: Tile, rows: Rows, steps: list[Strides]) -> None:
-    tiles = _tiles_of_rows(tile, rows, steps[3])
-    block = tile.rows * tiles
-    entmax_each_row[(ceiling(rows.count, block),)](
-        *tensors, rows.count, rows.columns, rows.middle, rows.inner, *steps,
-        LEVELS=rows.levels, EVEN=tile.divides(rows) and rows.count % block == 0,
+    tiles, order = ceiling(rows.count, tile.rows), ()
+    solve, even = entmax_each_row, tile.divides(rows)
+    wide = any(_reach(rows, each) >= WIDE for each in steps)
+    if _worth_ordering(tiles, tile, steps[3]):
+        tiles, *order = order_by_kind(tensors[3], rows, steps[3], tile.rows, wide=wide)
+        solve, even = entmax_ordered_rows, rows.columns == tile.slabs * tile.width
+    solve[(tiles,)](
+        *tensors, *order, rows.count, rows.columns, rows.middle, rows.inner, *steps,
+        LEVELS=rows.levels, WIDE=wide, EVEN=even,
         LIST_SHARP=worth_listing(SHARP.value, tile), LIST_STEEP=worth_listing(STEEP.value, tile),
-        J=tile.slabs, R=tile.rows, K=tile.width, V=tile.vector, TILES=tiles,
-        num_warps=tile.warps, maxnreg=_registers_of_rows(tile, tiles),
+        J=tile.slabs, R=tile.rows, K=tile.width, V=tile.vector,
+        num_warps=tile.warps, maxnreg=_registers_of_rows(tile, ordered=bool(order)),
     )  # fmt: skip
 
 
-def _tiles_of_rows(tile: Tile, rows: Rows, alpha_steps: Strides) -> int:
-    """How many tiles of several rows a program takes: more are sorted better, fewer are spread better.
+def _worth_ordering(tiles: int, tile: Tile, alpha_steps: Strides) -> bool:
+    """Whether there are so many rows that it pays to put them in order by the kinds of their alphas.
 
-    Where an alpha is that of many neighbours, as of all queries of a head, there is nothing to sort.
+    Where an alpha is that of many neighbours, as of all queries of a head, long rows are in order.
     """
-    if tile.rows == 1 or alpha_steps.inner == 0:
-        return 1
-    return min(MOST_TILES, power_of_two(rows.count // (PROGRAMS * tile.rows)))
+    if tile.rows > 1:
+        return tiles >= ORDERED_TILES
+    return tiles >= ORDERED_ROWS and alpha_steps.inner != 0
 
 
-def _registers_of_rows(tile: Tile, tiles: int) -> int | None:
+def _reach(rows: Rows, steps: Strides) -> int:
+    """A bound of the offsets in a tensor with these strides."""
+    outer = rows.count // (rows.middle * rows.inner)
+    sizes = outer, rows.middle, rows.inner, rows.columns
+    return sum(size * step for size, step in zip(sizes, steps, strict=True))
+
+
+def _registers_of_rows(tile: Tile, *, ordered: bool) -> int | None:
     """A kernel that knows every kind of alpha would take what the largest of them can use."""
     if tile.rows > 1:
-        return TILE_REGISTERS if tiles == 1 else SORTED_REGISTERS
+        return ORDERED_REGISTERS if ordered else TILE_REGISTERS
     return ONE_ROW_REGISTERS if tile.warps == 1 else None
 
 

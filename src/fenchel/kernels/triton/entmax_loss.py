@@ -22,6 +22,8 @@ from fenchel.kernels.triton.configuration import (
     groups_shape,
     slope_shape,
     stream_shape,
+    streamed_loss_shape,
+    streams_losses,
 )
 from fenchel.kernels.triton.entmax import add_long_rows, entmax_into, solve_long_rows
 from fenchel.kernels.triton.entries import EACH_ROW, SOFTMAX, STEEP
@@ -36,6 +38,7 @@ from fenchel.kernels.triton.loss_derivatives import (
 )
 from fenchel.kernels.triton.loss_in_place import slope_groups
 from fenchel.kernels.triton.softmax_loss import softmax_loss_rows
+from fenchel.kernels.triton.streamed_loss import loss_streamed
 
 LOSS_BLOCKS, LOSS_WARPS = 2, 8  # of the program that sums the loss of a long row
 
@@ -83,6 +86,9 @@ def entmax_loss_in_place(
     options = ignore_index, smoothing
     loss = scores.new_empty(scores.shape[:-1], dtype=torch.float32)
     fused = not (by_alpha or smoothing or target.dtype.is_floating_point)
+    if fused and grad is not None and _streams(scores, alpha):
+        _streamed(loss, grad, scores, target, alpha, ignore_index, listed)
+        return loss, None
     if scores.shape[-1] > LONGEST_LOSS_TILE and kind_of(alpha)[0] == SOFTMAX.value:
         fused = False  # the gradient of such rows needs the normaliser alone
     normalizer = _forward(
@@ -94,6 +100,34 @@ def entmax_loss_in_place(
     if grad is not None and not fused:
         entmax_loss_backward(grad, scores, target, alpha, normalizer, *options, out=scores)
     return loss, slope
+
+
+def _streams(scores: Tensor, alpha: float | Tensor) -> bool:
+    kind = kind_of(alpha)[0]
+    return scores.stride(-1) == 1 and streams_losses(kind, *scores.shape, scores.element_size())
+
+
+def _streamed(
+    loss: Tensor, grad: Tensor, scores: Tensor, target: Tensor, alpha: float | Tensor,
+    ignore_index: int, listed: Tensor | None,
+) -> None:  # fmt: skip
+    """A program a row: the losses, and the gradient in place of the scores."""
+    kind, eps, _ = kind_of(alpha)
+    rows, tensors, steps = address(-1, scores, target.unsqueeze(-1), grad.unsqueeze(-1))
+    shape = groups_shape(rows.columns)
+    tile = streamed_loss_shape()
+    if listed is None:
+        listed = torch.empty(
+            (rows.count, shape.groups + 1), dtype=torch.int32, device=scores.device
+        )
+    maxima = scores.new_empty(rows.count, shape.groups)
+    loss_streamed[(rows.count,)](
+        *tensors, maxima, listed, loss, eps, ignore_index, rows.columns, shape.groups, rows.middle,
+        rows.inner, *steps,
+        LEVELS=rows.levels, KIND=kind, GROUP=shape.size, WIDTH=shape.width,
+        BLOCK=tile.slabs * tile.width // shape.size, J=tile.slabs, K=tile.width,
+        num_warps=tile.warps, maxnreg=tile.registers,
+    )  # fmt: skip
 
 
 def _forward(

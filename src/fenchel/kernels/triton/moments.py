@@ -18,7 +18,7 @@ from fenchel.kernels.triton.elementary import fast_log2
 from fenchel.kernels.triton.entries import STEEP
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_triples
 
-START: tl.constexpr = tl.constexpr(0.6)  # where the edge lies in many rows, in 1/e below the peak
+FIRST: tl.constexpr = tl.constexpr(0.6)  # where the edge lies in many rows, in 1/e below the peak
 NEAR: tl.constexpr = tl.constexpr(0.2)  # |log2 F| from which one more step is enough
 
 
@@ -68,7 +68,7 @@ def guess_edge(data, peak, e, R: tl.constexpr, KIND: tl.constexpr):
     SIZE: tl.constexpr = len(data) * data[0].numel // R
     lowest = peak - 1.0 / e
     highest = peak - tl.exp2(-e * fast_log2(e * 0.0 + SIZE)) / e  # where all scores are equal
-    edge = peak - START / e
+    edge = peak - FIRST / e
     log_mass, step = _moment_step(data, edge, e, KIND)
     climbing = tl.abs(log_mass) > NEAR
     while any_row(climbing, R):

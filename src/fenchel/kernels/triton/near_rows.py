@@ -13,9 +13,9 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import LOG2_E
-from fenchel.kernels.triton.entries import FARTHEST, GENERAL
+from fenchel.kernels.triton.entries import FARTHEST, GENERAL, two_sum
 from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.normalizer import newton_step
+from fenchel.kernels.triton.normalizer import newton_step, strays
 from fenchel.kernels.triton.reductions import larger, row_max, row_triples, slab_max
 from fenchel.kernels.triton.smooth import (
     EMPTY,
@@ -76,14 +76,15 @@ def _visit(scores, mask, peak, point, e, inverse, columns, steps, mask_steps,
            EXACT: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, K: tl.constexpr):  # fmt: skip
     """F, and the sums of p/t and p/t^2."""
     mass = slab_max(tile_columns(J, K)).to(tl.float32) * 0.0
-    slope, bend = mass, mass
+    low, slope, bend = mass, mass, mass
     for start in range(0, columns, J * K):
         x = _block(scores, mask, start, columns, steps, mask_steps, EVEN, J, K)
         z = tl.maximum(x - peak, FARTHEST)
         p = smooth_power(z, point, e, inverse, EXACT)
         more = power_slabs(z, p, point, e)
-        mass, slope, bend = mass + more[0], slope + more[1], bend + more[2]
-    return row_triples(mass, slope, bend)
+        mass, rounded_off = two_sum(mass, more[0])
+        low, slope, bend = low + rounded_off, slope + more[1], bend + more[2]
+    return row_triples(mass + low, slope, bend)
 
 
 @kernel
@@ -113,7 +114,8 @@ def entmax_near_rows(
         if visits >= CURVED_STEPS:
             step = newton_step(mass, slope, e, GENERAL)
         visits += 1
-        solving = (tl.abs(step) > touch_of(e, inverse)) & (visits < MOST_STEPS)
+        far = (tl.abs(step) > touch_of(e, inverse)) | strays(step, slope, bend, e)
+        solving = far & (visits < MOST_STEPS)
     for start in range(0, columns, J * K):
         x = _block(scores, mask, start, columns, steps, mask_steps, EVEN, J, K)
         z = tl.maximum(x - peak, FARTHEST)

@@ -43,7 +43,15 @@ from fenchel.kernels.triton.entries import (
     rough_powers,
 )
 from fenchel.kernels.triton.moments import guess_edge
-from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_sum, row_sums, row_triples
+from fenchel.kernels.triton.reductions import (
+    SLAB_AXIS,
+    any_row,
+    even_slab_sum,
+    row_sum,
+    row_sums,
+    row_triples,
+    slab_sum,
+)
 
 SHORT: tl.constexpr = tl.constexpr(256)  # up to this many columns the maxima are not worth it
 START: tl.constexpr = tl.constexpr(0.7)  # where the edge of a short row lies, in 1/e below its peak
@@ -54,7 +62,8 @@ NEAR_SOFTMAX: tl.constexpr = tl.constexpr(1 / 16)  # |e| below which lg2 is too 
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
-TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit
+TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit,
+MISSED: tl.constexpr = tl.constexpr(2.5e-9)  # in most rows: where it `strays` it is not
 
 
 @triton.jit
@@ -103,14 +112,22 @@ def halley_step(mass, slope, bend, point, e, KIND: tl.constexpr):
 
 
 @triton.jit
+def strays(step, slope, bend, e):
+    """Whether Halley's step may miss the root by more than 5e-8: where the slope is that of many small
+    entries, A may move little before it is another one."""
+    flat = bend * fast_reciprocal(slope)
+    move = tl.abs(e * step)
+    return flat * flat * move * move * move > MISSED
+
+
+@triton.jit
 def slab_sums(p, s, q, KIND: tl.constexpr):
     """Slabs of three tiles; SHARP: of two, the second one twice."""
-    mass = tl.sum(p, axis=SLAB_AXIS, keep_dims=True)
-    slope = tl.sum(s, axis=SLAB_AXIS, keep_dims=True)
+    mass, slope = slab_sum(p), slab_sum(s)
     if KIND == SHARP:
         return mass, slope, slope
     else:
-        return mass, slope, tl.sum(q, axis=SLAB_AXIS, keep_dims=True)
+        return mass, slope, slab_sum(q)
 
 
 @triton.jit
@@ -312,18 +329,20 @@ def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
 
 @triton.jit
 def _kept_visit(z, point, e, KIND: tl.constexpr):
-    """Two tiles from which `shifted_entry` makes p, F and the step, all with exact powers."""
+    """Two tiles from which `shifted_entry` makes p, F, the step, and whether it is too long for what
+    the slope is there, all with exact powers."""
     if KIND >= COARSE:
         t = tl.maximum(exact_base(z, point, e), 0.0)
         p, s, q = hardware_powers(t, e, KIND)
         mass, slope, bend = slab_sums(p, s, q, KIND)
         mass, step = step_of_slabs(mass, slope, bend, point, e, KIND)
-        return q, t, mass, step
+        return q, t, mass, step, mass < 0.0
     else:
         _, p, r = exact_entry(z, point, e, KIND)
-        mass, slope, bend = slab_sums(p, p * r, p * r * r, KIND)
-        mass, step = step_of_slabs(mass, slope, bend, point, e, KIND)
-        return p, r, mass, step
+        sums = even_slab_sum(p), slab_sum(p * r), slab_sum(p * r * r)
+        mass, slope, bend = row_triples(sums[0], sums[1], sums[2])
+        step = halley_step(mass, slope, bend, point, e, KIND)
+        return p, r, mass, step, strays(step, slope, bend, e) & (tl.abs(mass - 1.0) > FINE)
 
 
 @triton.jit
@@ -332,20 +351,21 @@ def settle(z, point, e, columns, R: tl.constexpr, KIND: tl.constexpr):
 
     This is `climb` for powers, which keeps the powers of its last visit: they cost most.
     """
-    first, second, mass, step = _kept_visit(z, point, e, KIND)
+    first, second, mass, step, long = _kept_visit(z, point, e, KIND)
     low, high = _narrow(point, mass, first_point(e, KIND), point + float("inf"))
     excess = tl.abs(mass - 1.0)
-    climbing = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND)
+    climbing = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
     while any_row(climbing, R):
         ahead = _ahead(point, step, low, high, KIND)
         climbing = climbing & (ahead != point)
         point = tl.where(climbing, ahead, point)
-        first, second, mass, new_step = _kept_visit(z, point, e, KIND)
+        first, second, mass, new_step, long = _kept_visit(z, point, e, KIND)
         low, high = _narrow(point, mass, low, high)
         falls = _falls(mass, excess, KIND)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
-        climbing = climbing & falls & _goes_on(mass, step, e, columns, FINE, TOUCH, KIND)
+        goes_on = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
+        climbing = climbing & falls & goes_on
     return first, second, point, tl.where(mass > 0.0, step, 0.0)
 
 

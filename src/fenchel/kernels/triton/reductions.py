@@ -10,6 +10,7 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportGeneralTypeIssues=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
@@ -19,6 +20,7 @@ from fenchel.kernels.triton.elementary import INTERPRETED
 _VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
 ROW_AXIS: tl.constexpr = tl.constexpr(0 if _VERSION < (3, 7) else 1)
 SLAB_AXIS: tl.constexpr = tl.constexpr(1 if _VERSION < (3, 7) else 0)
+MOST_HALVES: tl.constexpr = tl.constexpr(6)  # until one slab is left of a tile
 
 
 @triton.jit
@@ -90,6 +92,40 @@ def _add_triples(a, b, c, d, e, f):
 
 
 @triton.jit
+def slab_sum(tile):
+    """The sums over J, as a tile with J = 1."""
+    return tl.sum(tile, axis=SLAB_AXIS, keep_dims=True)
+
+
+@triton.jit
+def _halved(tile):
+    """The sums of neighbouring slabs."""
+    a: tl.constexpr = tile.shape[0]
+    b: tl.constexpr = tile.shape[1]
+    if SLAB_AXIS == 0:
+        pairs = tl.reshape(tile, [a // 2, 2, b, tile.shape[2]])
+    else:
+        pairs = tl.reshape(tile, [a, b // 2, 2, tile.shape[2]])
+    return tl.sum(pairs, axis=SLAB_AXIS + 1)
+
+
+@triton.jit
+def even_slab_sum(tile):
+    """`slab_sum`, in a tile of one row by halves.
+
+    Added one by one, as Triton 3.6 does, to an entry far above them, equal ones round alike, and what is
+    rounded off adds up. Tiles of several rows have few slabs.
+    """
+    if tile.shape[ROW_AXIS] == 1:
+        for _ in tl.static_range(MOST_HALVES):
+            if tile.shape[SLAB_AXIS] > 1:
+                tile = _halved(tile)
+        return tile
+    else:
+        return slab_sum(tile)
+
+
+@triton.jit
 def slab_max(tile):
     """The maxima over J, as a tile with J = 1; NaN wins."""
     return tl.reduce(tile, SLAB_AXIS, larger, keep_dims=True)
@@ -106,7 +142,7 @@ def row_max(slab):
 
 @triton.jit
 def row_sum(tile):
-    slab = tl.sum(tile, axis=SLAB_AXIS, keep_dims=True)
+    slab = slab_sum(tile)
     if slab.shape[ROW_AXIS] == 1:
         return shared_sum(tl.reshape(slab, [slab.shape[2]]))
     elif INTERPRETED:
@@ -118,8 +154,8 @@ def row_sum(tile):
 @triton.jit
 def row_sums(a, b):
     """Two sums at once, which costs one exchange between threads instead of two."""
-    a = tl.sum(a, axis=SLAB_AXIS, keep_dims=True)
-    b = tl.sum(b, axis=SLAB_AXIS, keep_dims=True)
+    a = slab_sum(a)
+    b = slab_sum(b)
     if a.shape[ROW_AXIS] == 1:
         K: tl.constexpr = a.shape[2]
         return tl.reduce((tl.reshape(a, [K]), tl.reshape(b, [K])), 0, _add_pairs)

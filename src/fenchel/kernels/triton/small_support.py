@@ -40,7 +40,12 @@ from fenchel.kernels.triton.reductions import (
     row_max,
     smaller,
 )
-from fenchel.kernels.triton.steep import find_support, steep_tile_visit, support_entry
+from fenchel.kernels.triton.steep import (
+    find_support,
+    steep_tile_visit,
+    support_entries,
+    support_entry,
+)
 from fenchel.kernels.triton.tiles import (
     finite_peak,
     load_tile,
@@ -146,13 +151,7 @@ def _listed_steep(listed, peak, e, columns, R: tl.constexpr):
     """(p of the listed scores, the smallest of them in the support)."""
     guess = guess_edge(listed, peak, e, R, STEEP)
     bottom, least = find_support(steep_tile_visit, listed, guess, peak, e, R)
-    p = (
-        support_entry(listed[0], bottom, least, e),
-        support_entry(listed[1], bottom, least, e),
-        support_entry(listed[2], bottom, least, e),
-        support_entry(listed[3], bottom, least, e),
-    )
-    return p, bottom
+    return support_entries(listed, bottom, least, e), bottom
 
 
 @triton.jit
@@ -162,7 +161,7 @@ def _solve_whole(
     LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Read, solve and write the whole tile."""
+    """Read, solve and write the whole tile, which is seldom needed."""
     column = tile_columns(J, K)
     inside = tile_inside(row, column, count, columns, R)
     places = tile_places(row, column, middle, inner, steps, LEVELS)
@@ -170,7 +169,7 @@ def _solve_whole(
     x = load_tile(scores, mask, places, mask_places, inside, EVEN)
     if KIND == STEEP:
         guess = guess_edge((x,), peak, e, R, STEEP)
-        bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R)
+        bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R, False)
         p = support_entry(x, bottom, least, e)
     else:
         z = tl.maximum(x - peak, FARTHEST)

@@ -24,8 +24,8 @@ from fenchel.kernels.triton.elementary import (
     fast_reciprocal,
     log2_of_base,
 )
-from fenchel.kernels.triton.normalizer import near_step
-from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_triples
+from fenchel.kernels.triton.normalizer import near_step, strays
+from fenchel.kernels.triton.reductions import any_row, even_slab_sum, row_triples, slab_sum
 
 NEXT_TO_SOFTMAX: tl.constexpr = tl.constexpr(0.05)  # e up to which the first guess may be enough
 CURVED: tl.constexpr = tl.constexpr(0.8)  # l x^2 above which it is not
@@ -34,20 +34,11 @@ EMPTY: tl.constexpr = tl.constexpr(0.5)  # a row with a score in it has a larger
 
 
 @triton.jit
-def three_slabs(a, b, c):
-    """The sums over J of three tiles."""
-    a = tl.sum(a, axis=SLAB_AXIS, keep_dims=True)
-    b = tl.sum(b, axis=SLAB_AXIS, keep_dims=True)
-    c = tl.sum(c, axis=SLAB_AXIS, keep_dims=True)
-    return a, b, c
-
-
-@triton.jit
 def softmax_slabs(z):
     """Slabs of e^z, z e^z and z^2 e^z."""
     w = tl.exp2(z * LOG2_E)
     v = w * z
-    return three_slabs(w, v, v * z)
+    return slab_sum(w), slab_sum(v), slab_sum(v * z)
 
 
 @triton.jit
@@ -76,8 +67,7 @@ def _rough_visit(z, point, e, inverse):
     t = tl.maximum(tl.fma(z, e, 1.0 - point * e), 0.0)
     q = tl.exp2(fast_log2(t) * (inverse - 2.0))
     s = q * t
-    mass, slope, bend = three_slabs(s * t, s, q)
-    mass, slope, bend = row_triples(mass, slope, bend)
+    mass, slope, bend = row_triples(slab_sum(s * t), slab_sum(s), slab_sum(q))
     return smooth_step(mass, slope, bend, point, e, inverse)
 
 
@@ -108,7 +98,7 @@ def power_slabs(z, p, point, e):
     t, _ = _base(z, point, e)
     r = fast_reciprocal(t)
     s = p * r
-    return three_slabs(p, s, s * r)
+    return even_slab_sum(p), slab_sum(s), slab_sum(s * r)
 
 
 @triton.jit
@@ -132,7 +122,8 @@ def solve_smooth(z, e, EXACT: tl.constexpr, R: tl.constexpr):
     mass, slope, bend = row_triples(slabs[0], slabs[1], slabs[2])
     step = smooth_step(mass, slope, bend, point, e, inverse)
     step = tl.where(total > EMPTY, step, 0.0)
-    return p, point, step, (tl.abs(step) <= touch_of(e, inverse)) & (e > 0.0)
+    last = (tl.abs(step) <= touch_of(e, inverse)) & (strays(step, slope, bend, e) == 0)
+    return p, point, step, last & (e > 0.0)
 
 
 @triton.jit

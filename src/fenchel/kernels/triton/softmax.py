@@ -15,7 +15,12 @@ import triton.language as tl
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import exp
 from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.reductions import larger, row_sum, row_sums, shared_sum
+from fenchel.kernels.triton.reductions import (
+    even_slab_sum,
+    larger,
+    row_sums,
+    shared_sum,
+)
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, tile_rows
 
 
@@ -26,10 +31,22 @@ def inverse(total):
 
 
 @triton.jit
+def _large(p):
+    """What is not `_small`. The largest is 1: added to it one by one, small ones are rounded off."""
+    return tl.where(p > 0.5, p, 0.0)
+
+
+@triton.jit
+def _small(p):
+    return tl.where(p > 0.5, 0.0, p)
+
+
+@triton.jit
 def softmax_tile(x, peak):
     """p of a tile of rows."""
     p = exp(x - peak)
-    return p * inverse(row_sum(p))
+    large, small = row_sums(_large(p), _small(p))
+    return p * inverse(large + small)
 
 
 @triton.jit
@@ -43,7 +60,8 @@ def log_sum(peak, others, own):
 def softmax_and_log_sum(x, column, target, peak):
     """p of a tile of rows and their normaliser A."""
     p = exp(x - peak)
-    others, own = row_sums(tl.where(column == target, 0.0, p), tl.where(column == target, p, 0.0))
+    others = even_slab_sum(tl.where(column == target, 0.0, p))
+    others, own = row_sums(others, even_slab_sum(tl.where(column == target, p, 0.0)))
     return p * inverse(others + own), log_sum(peak, others, own)
 
 
@@ -67,7 +85,7 @@ def softmax_parts(
         p = tl.where(column == wanted, 0.0, p)
     parts += row * (2 * count) + part
     tl.store(parts, peak)
-    tl.store(parts + count, tl.sum(p, axis=0))
+    tl.store(parts + count, tl.sum(_large(p), axis=0) + tl.sum(_small(p), axis=0))
 
 
 @triton.jit

@@ -23,7 +23,6 @@ import triton.language as tl
 
 from fenchel.kernels.triton.elementary import SMALLEST, exp2, fast_log2, log2
 from fenchel.kernels.triton.entries import STEEP
-from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import any_row, row_max_pair, row_sums
 
@@ -35,12 +34,35 @@ TOLERANCE: tl.constexpr = tl.constexpr(1e-7)  # of F: what its rounding hides
 
 
 @triton.jit
-def support_entry(x, bottom, least, e):
-    """p of every score, from the smallest score of the support and its probability."""
-    t = (x - bottom) * e + exp2(log2(tl.maximum(least, SMALLEST)) * e)
+def _least_base(least, e):
+    """t = u^e of the smallest score of the support."""
+    return exp2(log2(tl.maximum(least, SMALLEST)) * e)
+
+
+@triton.jit
+def _entry_above(x, bottom, least, base, e):
+    t = (x - bottom) * e + base
     p = tl.exp2(log2(tl.maximum(t, SMALLEST)) * (1.0 / e))
     p = tl.where(x == bottom, least, p)
     return tl.where(x >= bottom, p, 0.0)
+
+
+@triton.jit
+def support_entry(x, bottom, least, e):
+    """p of every score, from the smallest score of the support and its probability."""
+    return _entry_above(x, bottom, least, _least_base(least, e), e)
+
+
+@triton.jit
+def support_entries(listed, bottom, least, e):
+    """The same for four tiles."""
+    base = _least_base(least, e)
+    return (
+        _entry_above(listed[0], bottom, least, base, e),
+        _entry_above(listed[1], bottom, least, base, e),
+        _entry_above(listed[2], bottom, least, base, e),
+        _entry_above(listed[3], bottom, least, base, e),
+    )
 
 
 @triton.jit
@@ -125,25 +147,38 @@ def _find_bottom(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
     return bottom, low
 
 
-@kernel
-def find_support(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
+@triton.jit
+def _rise(visit: tl.constexpr, data, bottom, state, e):
+    """(least, the next one, F - 1, whether to go on) after one more visit."""
+    least, ahead, excess, solving = state
+    least = tl.where(solving, ahead, least)
+    total, slope = visit(data, bottom, least, e, RISE)
+    total -= 1.0
+    # F - 1 = 0 stands for what is not known yet.
+    moves = tl.where(excess > 0.0, total < excess, (total > excess) | (excess == 0.0))
+    excess = tl.where(solving, total, excess)
+    ahead = tl.where(solving, _newton(least, excess, slope), ahead)
+    return least, ahead, excess, solving & moves & _goes_on(excess, slope, least, e)
+
+
+@triton.jit
+def find_support(
+    visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr, UNROLL: tl.constexpr = True
+):
     """(bottom, least) of every row. Ends only for rows with a finite peak, or NaN.
 
-    `guess` is any number, best one near the edge of the support.
+    `guess` is any number, best one near the edge of the support. UNROLL: the first step to `least`
+    stands before the loop, which is faster, and takes longer to compile.
     """
     bottom, low = _find_bottom(visit, data, guess, peak, e, R)
     gap = (bottom - tl.minimum(tl.maximum(guess, low), bottom)) * e
     least = tl.minimum(tl.exp2(fast_log2(gap) * (1.0 / e)), 1.0)
-    total, slope = visit(data, bottom, least, e, RISE)
-    excess = total - 1.0
-    solving = _goes_on(excess, slope, least, e)
-    while any_row(solving, R):
-        least = tl.where(solving, _newton(least, excess, slope), least)
-        total, slope = visit(data, bottom, least, e, RISE)
-        moves = tl.where(excess > 0.0, total - 1.0 < excess, total - 1.0 > excess)
-        excess = tl.where(solving, total - 1.0, excess)
-        solving = solving & moves & _goes_on(excess, slope, least, e)
-    return bottom, _newton(least, excess, slope)
+    state = least, least, least * 0.0, least == least
+    if UNROLL:
+        state = _rise(visit, data, bottom, state, e)
+    while any_row(state[3], R):
+        state = _rise(visit, data, bottom, state, e)
+    return bottom, state[1]
 
 
 @triton.jit
@@ -161,7 +196,7 @@ def _goes_on(excess, slope, least, e):
 @triton.jit
 def below_bottom(least, e):
     """How far the edge of the support lies from its smallest score: -u^e/e."""
-    return -exp2(log2(tl.maximum(least, SMALLEST)) * e) / e
+    return -_least_base(least, e) / e
 
 
 @triton.jit
