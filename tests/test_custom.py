@@ -136,6 +136,18 @@ def test_the_dtype_of_the_scores_is_kept(dtype):
     assert_within(p, fenchel.sparsemax(x), 1e-5 if dtype == torch.float32 else 2**-8)
 
 
+def test_without_gradients_the_solution_is_the_same():
+    omega, x, target = fenchel.Custom(quartic), scores(4, 5), torch.arange(4)
+    expected = omega.map(x), omega.max(x), omega.loss(x, target)
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            y = x.clone()
+            for actual, known in zip(
+                (omega.map(y), omega.max(y), omega.loss(y, target)), expected, strict=True
+            ):
+                assert torch.equal(actual, known)
+
+
 def test_rows_with_nothing_or_nan_keep_to_themselves():
     x = scores(3, 6)
     x[1], x[2, 0] = -math.inf, math.nan

@@ -27,6 +27,7 @@ OMEGAS = [
     fenchel.Oscar(0.1),
 ]
 SCORE_TAKERS = [*MAPS, *(omega.map for omega in OMEGAS), *(omega.max for omega in OMEGAS)]
+VALUES = [omega.value for omega in OMEGAS]
 LOSSES = [fenchel.sparsemax_loss, fenchel.entmax_loss, *(omega.loss for omega in OMEGAS)]
 
 
@@ -64,14 +65,21 @@ def test_scores_are_a_real_tensor(function, scores, message):
         function(scores)
 
 
+@pytest.mark.parametrize("value", VALUES, ids=_name)
+@pytest.mark.parametrize("p", [torch.tensor([[0, 1, 0]]), torch.tensor([True, False])])
+def test_probabilities_are_a_real_tensor(value, p):
+    with broken("p must be real numbers: expected a floating-point dtype"):
+        value(p)
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
 def test_scores_of_a_loss_are_a_real_tensor(loss):
     with broken("scores must be real numbers: expected a floating-point dtype, got torch.int64"):
         loss(torch.tensor([[1, 2, 3]]), torch.tensor([0]))
 
 
-@pytest.mark.parametrize("dim", [2, -3, 100])
-@pytest.mark.parametrize("function", SCORE_TAKERS, ids=_name)
+@pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, (0, 1)])
+@pytest.mark.parametrize("function", [*SCORE_TAKERS, *VALUES], ids=_name)
 def test_dim_exists(function, dim):
     with broken(f"dim must exist: expected a dim in [-2, 1], got {dim}"):
         function(X, dim=dim)
@@ -169,12 +177,26 @@ def test_k_lies_between_zero_and_the_number_of_entries():
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"weight": torch.ones(3)}])
 @pytest.mark.parametrize("class_index", [3, -1, 100])
-def test_a_target_lies_in_range(loss, class_index):
+def test_a_target_lies_in_range(loss, class_index, options):
     with broken(
         "target must be in [0, 2] or -100: expected in [0, 2] or -100, got " + str(class_index)
     ):
-        loss(X, torch.tensor([0, class_index]))
+        loss(X, torch.tensor([0, class_index]), **options)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize("target", [torch.tensor([-100, -100]), torch.ones(2, 0)])
+def test_there_is_a_class_to_choose(loss, target):
+    with broken("there must be a class to choose: expected at least one class, got scores of"):
+        loss(torch.ones(2, 0), target)
+
+
+@pytest.mark.parametrize("omega", [fenchel.Norm, 1.5, None])
+def test_the_loss_of_a_regularizer_is_given_one(omega):
+    with broken("omega must be a regularizer: expected a regularizer, such as fenchel.Norm(), got"):
+        fenchel.fenchel_young_loss(X, TARGET, omega)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
@@ -225,16 +247,18 @@ def test_a_reduction_is_known(loss, reduction):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
-@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN])
+@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN, "0.1", None])
 def test_label_smoothing_is_a_share(loss, smoothing):
-    with broken(f"label_smoothing is a share: expected a number in [0, 1], got {smoothing}"):
+    with broken(f"label_smoothing is a share: expected a number in [0, 1], got {smoothing!r}"):
         loss(X, TARGET, label_smoothing=smoothing)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
 def test_weight_has_one_value_a_class(loss):
-    with broken("weight has one value a class: expected shape (3,), got (2,)"):
+    with broken("weight has one value a class: expected a tensor of shape (3,), got (2,)"):
         loss(X, TARGET, weight=torch.ones(2))
+    with broken("weight has one value a class: expected a tensor of shape (3,), got list"):
+        loss(X, TARGET, weight=[1.0, 1.0, 1.0])
 
 
 @pytest.mark.parametrize("kind", [fenchel.Shannon, fenchel.Gini, fenchel.Tsallis, fenchel.Norm])

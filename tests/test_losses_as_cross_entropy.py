@@ -222,6 +222,29 @@ def test_half_precision_losses_round_once(loss, dtype):
     )
 
 
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_losses_of_rows_may_be_changed_in_place(loss, shape):
+    x, target = torch.randn(shape, dtype=widest(), requires_grad=True), index_target(shape)
+    losses = loss(x, target, reduction="none")
+    (once,) = torch.autograd.grad(losses[1:].sum(), x)
+    changed = loss(x, target, reduction="none")
+    changed *= 2
+    changed[0] = 0
+    assert_within(torch.autograd.grad(changed.sum(), x)[0], 2 * once, near(1e-12))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_large_batch_has_a_mean_in_half_precision(loss, dtype):
+    rows = 70_000  # more than the largest number of float16
+    x = torch.tensor([1.5, 0.0, 0.5]).expand(rows, 3).to(dtype).requires_grad_()
+    target = torch.arange(rows) % 3
+    mean = loss(x, target)
+    exact = loss(x, target, reduction="none").double().mean()
+    torch.testing.assert_close(mean.double(), exact, rtol=torch.finfo(dtype).eps, atol=0)
+    assert mean.dtype == dtype
+    assert torch.autograd.grad(mean, x)[0].isfinite().all()
+
+
 @pytest.mark.parametrize("shape", [(0, 5), (0, 5, 3)])
 def test_an_empty_batch_costs_nothing(loss, shape):
     x = torch.empty(shape, requires_grad=True)

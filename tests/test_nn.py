@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.func import functional_call
 
 import fenchel
 import fenchel.nn as fnn
@@ -107,6 +108,51 @@ def test_alpha_of_a_loss_may_be_learned():
     assert loss.exponent.logit.grad != 0
 
 
+class Weighted(nn.Module):
+    """A quadratic Ω with parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logs = nn.Parameter(torch.zeros(5))
+
+    def forward(self, p: Tensor) -> Tensor:
+        return (self.logs.exp() * p.square()).sum(-1)
+
+
+def learned(value: float) -> nn.Parameter:
+    return nn.Parameter(torch.tensor(value))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: fenchel.Tsallis(learned(1.5)),
+        lambda: fenchel.Norm(learned(2.0)),
+        lambda: fenchel.PNorm(learned(1.5)),
+        lambda: fenchel.Fused(learned(0.1)),
+        lambda: fenchel.Oscar(learned(0.1)),
+        lambda: fenchel.Custom(Weighted()),
+    ],
+)
+def test_what_a_regularizer_learns_is_a_parameter_of_its_loss(make):
+    loss, target = fnn.FenchelYoungLoss(make()), INDICES.clamp(0)
+    ((name, parameter),) = loss.named_parameters()
+    loss(LOSS_SCORES, target).backward()
+    assert parameter.grad.abs().sum() > 0
+    other = fnn.FenchelYoungLoss(make())
+    other.load_state_dict({name: parameter.detach() + 0.1})
+    replaced = functional_call(loss, {name: parameter.detach() + 0.1}, (LOSS_SCORES, target))
+    torch.testing.assert_close(replaced, other(LOSS_SCORES, target))
+    assert replaced != loss(LOSS_SCORES, target)
+
+
+def test_a_constant_of_a_regularizer_moves_with_its_loss():
+    loss = fnn.FenchelYoungLoss(fenchel.Norm(torch.tensor([2.0, 3.0]).view(2, 1)))
+    assert not loss.state_dict()
+    scores = torch.empty(2, 5, device="meta")
+    assert loss.to("meta")(scores, torch.empty(2, dtype=torch.long, device="meta")).is_meta
+
+
 def test_losses_take_the_options_of_cross_entropy_in_its_order():
     weight = torch.arange(1.0, 6.0)
     loss, entropy = fnn.EntmaxLoss(1.0, weight, -7), nn.CrossEntropyLoss(weight, ignore_index=-7)
@@ -141,6 +187,7 @@ def test_repr_says_the_settings(start):
     ("make", "message"),
     [
         (lambda: fnn.SparsemaxLoss(reduction="average"), "reduction must be known"),
+        (lambda: fnn.EntmaxLoss(label_smoothing=2), "label_smoothing is a share"),
         (lambda: fnn.Entmax(alpha=(1.5, 1.5), heads=3), "alpha has one value a head"),
         (lambda: fnn.Entmax(alpha="softmax"), "alpha must be known"),
         (lambda: fnn.Entmax(alpha=True), "alpha must be above 0"),
@@ -150,3 +197,46 @@ def test_repr_says_the_settings(start):
 def test_a_broken_rule_is_named(make, message):
     with pytest.raises(fenchel.FenchelError, match=message):
         make()
+
+
+BASIS = fenchel.continuous.GaussianBasis.grid(4, 0.2)
+LAYERS = {
+    "multihead": fnn.MultiheadAttention(8, 2, batch_first=True),
+    "learned": fnn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=True, alpha="learned"),
+    "general": fnn.GeneralAttention(8, 8),
+    "additive": fnn.AdditiveAttention(8, 8, 4),
+    "pooled": fnn.ContinuousAttention1d.pooled(8, BASIS, modes=2),
+    "combined": fnn.ContinuousAttention1d.combined(fnn.GeneralAttention(8, 8), BASIS),
+}
+
+
+class Layer(nn.Module):
+    """One of the layers, applied to a sequence; the context alone."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.layer, self.is_multihead = LAYERS[name], name in ("multihead", "learned")
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        if self.is_multihead:
+            return self.layer(x, x, x, key_padding_mask=~mask)[0]
+        return self.layer(x[:, 0], x, mask=mask)[0]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_exported_for_batches_of_every_size(name):
+    layer, batch = Layer(name).eval(), torch.export.Dim("batch")
+
+    def inputs(size: int) -> tuple[Tensor, Tensor]:
+        return torch.randn(size, 5, 8), torch.arange(5) < torch.arange(1, size + 1).view(-1, 1)
+
+    shapes = ({0: batch}, {0: batch})
+    program = torch.export.export(layer, inputs(3), dynamic_shapes=shapes, strict=False).module()
+    others = inputs(4)
+    torch.testing.assert_close(program(*others), layer(*others))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_an_empty_batch_passes_through_a_layer(name):
+    context = Layer(name)(torch.empty(0, 5, 8), torch.empty(0, 5, dtype=torch.bool))
+    assert context.shape[0] == 0

@@ -194,13 +194,45 @@ def test_autocast_computes_in_float32_and_meta_tensors_know_their_shape(each: Ma
     assert each(torch.empty(3, 6, dtype=torch.float16, device="meta")).shape == (3, 6)
 
 
+OMEGAS = [fenchel.Tsallis(1.3), fenchel.Norm(), fenchel.PNorm(), fenchel.Fused(), fenchel.Oscar()]
+AUTOCAST = [fenchel.oscarmax_composition, *(f for o in OMEGAS for f in (o.value, o.max, o.map))]
+LOSSES = [fenchel.entmax_loss, *(omega.loss for omega in OMEGAS)]
+
+
 @pytest.mark.parametrize("implementation", parameters(DEFAULT, GPU))
-def test_autocast_covers_the_losses(implementation):
+@pytest.mark.parametrize("function", AUTOCAST)
+def test_autocast_covers_the_regularizers(function, implementation):
+    x = torch.rand(3, 6).bfloat16()
+    with torch.autocast(x.device.type, torch.bfloat16):
+        result = function(x)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, function(x.float()))
+
+
+@pytest.mark.parametrize("implementation", parameters(DEFAULT, GPU))
+@pytest.mark.parametrize("loss", LOSSES)
+def test_autocast_covers_the_losses(loss, implementation):
     x, target = torch.randn(3, 6).bfloat16(), torch.tensor([0, 1, 2])
     with torch.autocast(x.device.type, torch.bfloat16):
-        loss = fenchel.entmax_loss(x, target)
-    assert loss.dtype == torch.float32
-    torch.testing.assert_close(loss, fenchel.entmax_loss(x.float(), target))
+        result = loss(x, target)
+    assert result.dtype == torch.float32
+    torch.testing.assert_close(result, loss(x.float(), target))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])
+@pytest.mark.parametrize(("each", "implementation"), on_every_implementation(FEW))
+def test_probabilities_may_be_changed_in_place_as_those_of_softmax(
+    each: Map, implementation, shape
+):
+    x = scores(*shape).requires_grad_()
+    with running_on(implementation):
+        for dim in range(-len(shape), 0):
+            if shape[dim] >= each.total:
+                p = each(x, dim=dim)
+                p[0] = 0
+                assert p[0].count_nonzero() == 0
+                with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                    p.sum().backward()
 
 
 def test_a_map_does_not_keep_the_scores_alive(implementation):

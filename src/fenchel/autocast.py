@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from torch import Tensor
 
 # To ask about such a device is an error, and whether one is such is a question that Dynamo does not
 # trace in every version of torch; but the answer never changes.
@@ -25,3 +26,8 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     if autocast_dtype(device) is None:
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
+
+
+def rounded_like(given: Tensor, result: Tensor) -> Tensor:
+    """`result` in the dtype of what was given; under autocast it stays as wide as it is."""
+    return result if autocast_dtype(given.device) is not None else result.to(given.dtype)

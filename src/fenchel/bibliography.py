@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fenchel.errors import unknown
+
 SPARSEMAX = "martins2016softmax"
 FRAMEWORK = "niculae2017regularized"
 ENTMAX = "peters2019sparse"
@@ -11,6 +13,8 @@ ADAPTIVE = "correia2019adaptively"
 LOSSES = "blondel2020learning"
 BUDGET = "martins2017learning"
 CONTINUOUS = "martins2020sparse"
+ADDITIVE = "bahdanau2015neural"
+GENERAL = "luong2015effective"
 
 ENTRIES = {
     SPARSEMAX: """@inproceedings{martins2016softmax,
@@ -57,9 +61,22 @@ ENTRIES = {
   booktitle = {Advances in Neural Information Processing Systems},
   year      = {2020},
 }""",
+    ADDITIVE: """@inproceedings{bahdanau2015neural,
+  title     = {Neural Machine Translation by Jointly Learning to Align and Translate},
+  author    = {Bahdanau, Dzmitry and Cho, Kyunghyun and Bengio, Yoshua},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2015},
+}""",
+    GENERAL: """@inproceedings{luong2015effective,
+  title     = {Effective Approaches to Attention-based Neural Machine Translation},
+  author    = {Luong, Minh-Thang and Pham, Hieu and Manning, Christopher D.},
+  booktitle = {Empirical Methods in Natural Language Processing},
+  year      = {2015},
+}""",
 }
 
 USED_BY = {
+    "softmax": (LOSSES,),
     "sparsemax": (SPARSEMAX,),
     "sparsemax_loss": (SPARSEMAX,),
     "Gini": (SPARSEMAX, LOSSES),
@@ -70,6 +87,8 @@ USED_BY = {
     "attention": (ENTMAX, ADAPTIVE),
     "attention_weights": (ENTMAX, ADAPTIVE),
     "MultiheadAttention": (ADAPTIVE,),
+    "AdditiveAttention": (ADDITIVE,),
+    "GeneralAttention": (GENERAL,),
     "normmax": (LOSSES,),
     "Norm": (LOSSES,),
     "Shannon": (LOSSES,),
@@ -77,7 +96,9 @@ USED_BY = {
     "budget": (BUDGET,),
     "fusedmax": (FRAMEWORK,),
     "fusedmax2d": (FRAMEWORK,),
+    "fused_groups": (FRAMEWORK,),
     "oscarmax": (FRAMEWORK,),
+    "oscarmax_composition": (FRAMEWORK,),
     "pnormmax": (FRAMEWORK,),
     "Fused": (FRAMEWORK,),
     "Oscar": (FRAMEWORK,),
@@ -96,19 +117,37 @@ USED_BY = {
 
 
 def citation(*used: Any) -> str:
-    """The BibTeX entries of the given maps, losses, regularizers or modules; of all without any.
+    """The BibTeX entries of maps, losses, regularizers or modules, or of their names; without any, all.
 
     >>> import fenchel
     >>> print(fenchel.citation(fenchel.sparsemax).splitlines()[0])
     @inproceedings{martins2016softmax,
+    >>> fenchel.citation("sparsemax") == fenchel.citation(fenchel.nn.Sparsemax())
+    True
     """
-    keys = [key for item in used for key in USED_BY.get(_name(item), ())] if used else list(ENTRIES)
+    keys = [key for item in used for key in _keys(item)] if used else ENTRIES
     return "\n\n".join(ENTRIES[key] for key in dict.fromkeys(keys))
 
 
-def _name(item: Any) -> str:
-    name = getattr(item, "__name__", type(item).__name__)
-    if name in USED_BY:
-        return name
-    lowered = {known.lower().replace("_", ""): known for known in USED_BY}
-    return lowered.get(name.lower().replace("_", ""), name)
+def _keys(item: Any) -> tuple[str, ...]:
+    """What to cite for a thing, for its name, or for the key of an entry."""
+    path = item if isinstance(item, str) else _path(item)
+    name = path.rpartition(".")[2]
+    if name in ENTRIES:
+        return (name,)
+    if ".continuous." in path:  # where an entmax is, too
+        return (CONTINUOUS,)
+    papers = {_plain(known): keys for known, keys in USED_BY.items()}.get(_plain(name))
+    if papers is None:
+        raise unknown("method", name, sorted(USED_BY))
+    return papers
+
+
+def _path(item: Any) -> str:
+    named = item if hasattr(item, "__name__") else type(item)
+    return f"{named.__module__}.{named.__name__}"
+
+
+def _plain(name: str) -> str:
+    """The names of a function and of its module differ only in what is dropped here."""
+    return name.lower().replace("_", "")

@@ -5,7 +5,7 @@ tracing; the values of tensors are checked by the kernels that read them anyway.
 """
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -13,24 +13,25 @@ from torch import Tensor
 from fenchel.errors import rule
 
 
-def check_scores(scores: Tensor) -> None:
+def check_scores(scores: Tensor, name: str = "scores") -> None:
     if not isinstance(scores, Tensor):
-        raise rule("scores must be a tensor", expected="a torch.Tensor", got=type(scores).__name__)
+        got = type(scores).__name__
+        raise rule(f"{name} must be a tensor", expected="a torch.Tensor", got=got)
     if not scores.dtype.is_floating_point:
         raise rule(
-            "scores must be real numbers",
+            f"{name} must be real numbers",
             expected="a floating-point dtype",
-            got=f"{scores.dtype} (convert with scores.float())",
+            got=f"{scores.dtype} (convert with {name}.float())",
         )
     if scores.ndim == 0:
-        raise rule("scores must have a dimension to normalise", expected="ndim ≥ 1", got="ndim 0")
+        raise rule(f"{name} must have a dimension to normalise", expected="ndim ≥ 1", got="ndim 0")
 
 
 def canonical_dim(dim: int, ndim: int) -> int:
     """`dim` as a negative number, which stays true when dimensions are added in front."""
-    if not -ndim <= dim < ndim:
+    if not isinstance(dim, Integral) or not -ndim <= dim < ndim:
         raise rule("dim must exist", expected=f"a dim in [{-ndim}, {ndim - 1}]", got=dim)
-    return dim if dim < 0 else dim - ndim
+    return int(dim) if dim < 0 else int(dim) - ndim
 
 
 def check_mask(mask: Tensor | None, scores: Tensor) -> Tensor | None:
@@ -71,6 +72,12 @@ def check_number(value: float, *, name: str, above: float) -> float:
     return number
 
 
+def check_known(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not one of those known."""
+    if value not in known:
+        raise rule(f"{name} must be known", expected=f"one of {known}", got=repr(value))
+
+
 def describe_bound(above: float) -> str:
     """ "above 1", and "at least 0" for the number just below it."""
     return "at least 0" if -1e-9 < above < 0 else f"above {above:g}"
@@ -89,7 +96,9 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def _broadcast_rank(value: Tensor, scores: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
-    if value.shape != shape and not _broadcasts(tuple(value.shape), shape):
+    # Sizes that do not meet are not compared: that would bind what is dynamic in an export.
+    same = value.ndim == len(shape) and value.shape == shape
+    if not same and not _broadcasts(tuple(value.shape), shape):
         raise rule(
             f"{name} must broadcast to the scores",
             expected=f"a shape that broadcasts to {shape}",

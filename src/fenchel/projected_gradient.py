@@ -31,6 +31,9 @@ PATIENCE = 8  # iterations between two Newton steps
 
 def minimise(fn: Function, scores: Tensor, tolerance: float, max_iterations: int) -> Tensor:
     """p* along the last dimension; −inf is left out, a row with nothing in it is zero."""
+    if torch.is_inference_mode_enabled():  # gradients do not exist there, and the search needs them
+        with torch.inference_mode(False), torch.no_grad():
+            return minimise(fn, scores.clone(), tolerance, max_iterations)
     absent = scores.isneginf()
     empty, broken = absent.all(-1, keepdim=True), ~(scores < torch.inf).all(-1, keepdim=True)
     x = torch.where(empty | broken, 0.0, scores)

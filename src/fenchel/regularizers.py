@@ -13,7 +13,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_number, check_parameter, check_scores
+from fenchel.autocast import rounded_like
+from fenchel.checks import canonical_dim, check_number, check_parameter, check_scores
 from fenchel.kernels.reference.deformed import tsallis, tsallis_derivative
 from fenchel.kernels.reference.entmax_loss import counted
 from fenchel.kernels.reference.fusedmax import fusedmax_penalty
@@ -62,17 +63,19 @@ class Regularizer(ABC):
 
     def value(self, p: Tensor, dim: int = -1) -> Tensor:
         """Ω(p), along `dim`."""
-        return (self.gamma * self._value(at_least_float32(p), dim)).to(p.dtype)
+        check_scores(p, "p")
+        dim = canonical_dim(dim, p.ndim)
+        return rounded_like(p, self.gamma * self._value(at_least_float32(p), dim))
 
     def max(self, scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
         """Ω*(x) = max_p ⟨p, x⟩ − Ω(p), the smoothed maximum; −inf for a row with nothing left."""
         check_scores(scores)
-        return (self.gamma * self._max(self._cooled(scores), dim, mask)).to(scores.dtype)
+        return rounded_like(scores, self.gamma * self._max(self._cooled(scores), dim, mask))
 
     def map(self, scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
         """∇Ω*(x), the probabilities that attain the maximum."""
         check_scores(scores)
-        return self._map(self._cooled(scores), dim, mask).to(scores.dtype)
+        return rounded_like(scores, self._map(self._cooled(scores), dim, mask))
 
     def loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor:
         """The Fenchel–Young loss; options are those of `fenchel.fenchel_young_loss`."""
@@ -81,7 +84,7 @@ class Regularizer(ABC):
     def row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
         """The loss along the last dimension, one a row, not reduced."""
         loss = self._row_loss(self._cooled(scores), target, ignore_index)
-        return (self.gamma * loss).to(scores.dtype)
+        return rounded_like(scores, self.gamma * loss)
 
     def _cooled(self, scores: Tensor) -> Tensor:
         """x/γ, in float32 at least: half precision is rounded once, at the end."""
@@ -115,19 +118,19 @@ class _Entropy(Regularizer):
         super().__init__(gamma)
         if not isinstance(alpha, Tensor):
             check_number(alpha, name="alpha", above=0)
-        self._alpha = alpha
+        self.alpha = alpha
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
-        return tsallis(p, self._alpha, dim)
+        return tsallis(p, self.alpha, dim)
 
     def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return ENTMAX_VALUE(scores, self._alpha, dim, mask)
+        return ENTMAX_VALUE(scores, self.alpha, dim, mask)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return ENTMAX(scores, self._alpha, dim, mask)
+        return ENTMAX(scores, self.alpha, dim, mask)
 
     def _row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-        alpha = check_parameter(self._alpha, scores, -1, name="alpha", above=0)
+        alpha = check_parameter(self.alpha, scores, -1, name="alpha", above=0)
         return entmax_row_loss(scores, target, alpha, ignore_index)
 
 
@@ -175,10 +178,6 @@ class Tsallis(_Entropy):
 
     def __init__(self, alpha: float | Tensor = 1.5, gamma: float = 1.0) -> None:
         super().__init__(alpha, gamma)
-
-    @property
-    def alpha(self) -> float | Tensor:
-        return self._alpha
 
     def __repr__(self) -> str:
         return f"Tsallis(alpha={self.alpha}, gamma={self.gamma})"

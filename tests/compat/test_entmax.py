@@ -172,6 +172,12 @@ def test_an_ignored_target_costs_nothing_and_mean_is_a_reduction():
     assert ours.entmax15_loss(X, target)[1] == 0
 
 
+def test_a_large_batch_has_a_mean_in_half_precision():
+    x, target = torch.tensor([3.0, 0.0]).half().expand(70_000, 2), torch.tensor([1]).expand(70_000)
+    mean = ours.Entmax15Loss()(x, target)
+    torch.testing.assert_close(mean, ours.entmax15_loss(x[0], target[0]))
+
+
 def test_masked_rows_and_minus_infinity():
     x = X.clone()
     x[:, 4:] = -torch.inf

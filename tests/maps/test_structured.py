@@ -241,6 +241,13 @@ def test_the_composition_is_what_the_paper_says():
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_composition_rounds_once_in_half_precision(dtype):
+    x = torch.cat((torch.randn(20, 6), torch.tensor([[6e4, -6e4, 0.0, 0.0, 0.0, 0.0]]))).to(dtype)
+    expected = fenchel.oscarmax_composition(x.float(), 0.05).to(dtype)
+    assert torch.equal(fenchel.oscarmax_composition(x, 0.05), expected)
+
+
 def test_fused_groups_are_the_segments_that_one_sees():
     x = torch.tensor([[0.0, 0.9, 1.0, 0.7, -1.0, 0.8], [0.0] * 6])
     p = fenchel.fusedmax(x, 0.1)

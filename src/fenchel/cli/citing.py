@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from fenchel.bibliography import ENTRIES, USED_BY, citation
+from fenchel.bibliography import citation
 from fenchel.cli.console import write
-from fenchel.recipes.names import unknown
 
 
 def cite(
@@ -20,12 +19,4 @@ def cite(
     ] = None,
 ) -> None:
     """Print the BibTeX entries of the papers behind what you used."""
-    if not names:
-        write(citation())
-        return
-    keys = []
-    for name in names:
-        if name not in USED_BY and name not in ENTRIES:
-            raise unknown("method", name, sorted(USED_BY))
-        keys += USED_BY.get(name, (name,))
-    write("\n\n".join(ENTRIES[key] for key in dict.fromkeys(keys)))
+    write(citation(*(names or ())))

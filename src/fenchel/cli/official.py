@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fenchel.cli.console import grid, out, write
-from fenchel.recipes.names import unknown
+from fenchel.errors import unknown
 
 
 def data(

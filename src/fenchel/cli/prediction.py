@@ -12,8 +12,7 @@ import typer
 from fenchel.cli.console import note, out, warn
 from fenchel.cli.options import Beam, RunFolder
 from fenchel.cli.progress import counting
-from fenchel.errors import FenchelError, rule
-from fenchel.recipes.names import unknown
+from fenchel.errors import FenchelError, rule, unknown
 
 if TYPE_CHECKING:
     from fenchel.cli.searching import Searching

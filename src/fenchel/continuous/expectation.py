@@ -177,9 +177,8 @@ def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, an
 def _check_alpha(alpha: float, dims: int) -> float:
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         raise rule("alpha must be a number", expected="a real number", got=repr(alpha))
-    if dims == 1 and 1 <= alpha <= 2:
-        return float(alpha)
+    alpha = math.ldexp(alpha, 0)  # as float(alpha), which torch.compile might keep as a symbol
+    if alpha == 1 or (alpha == 2 and dims == 2) or (1 <= alpha <= 2 and dims == 1):
+        return alpha
     known = {1: "1 ≤ alpha ≤ 2", 2: "1 or 2"}.get(dims, "1")
-    if alpha == 1 or (alpha == 2 and dims == 2):
-        return float(alpha)
     raise rule(f"alpha must be known in {dims} dimensions", expected=known, got=alpha)

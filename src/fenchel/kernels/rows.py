@@ -23,9 +23,15 @@ def to_rows(tensor: Tensor, dim: int, mask: Tensor | None = None) -> Tensor:
 
 
 def from_rows(rows: Tensor, like: Tensor, dim: int) -> Tensor:
-    """The inverse of `to_rows`: shape, dtype and layout of `like`."""
+    """The inverse of `to_rows`: shape, dtype and layout of `like`.
+
+    The result is no view, which autograd would not let a person change in place.
+    """
     if dim == -1 and like.is_contiguous():
-        return rows.view(like.shape).to(like.dtype)
+        rows = rows.to(like.dtype)
+        if rows.shape == like.shape:
+            return rows
+        return rows.new_empty(0).set_(rows.view(like.shape))  # pyright: ignore[reportArgumentType]
     return torch.empty_like(like).copy_(rows.view(like.movedim(dim, -1).shape).movedim(-1, dim))
 
 

@@ -8,15 +8,12 @@ import torch
 from torch import Tensor
 
 from fenchel.checks import check_parameter
+from fenchel.errors import rule
 from fenchel.kernels.reference.entmax_loss import counted
 from fenchel.losses.in_place import may_overwrite, overwriting_row_loss
 from fenchel.losses.operator import entmax_row_loss
-from fenchel.losses.reduction import (
-    class_dimension,
-    reduce_loss,
-    smooth_probabilities,
-    smooth_target,
-)
+from fenchel.losses.reduction import class_dimension, reduce_loss, smooth_probabilities
+from fenchel.losses.target import smoothed
 
 if TYPE_CHECKING:
     from fenchel.regularizers import Regularizer
@@ -143,11 +140,14 @@ def fenchel_young_loss(
     tensor(0.5886)
     """
     class_dimension(scores)
+    if not callable(getattr(omega, "row_loss", None)) or isinstance(omega, type):
+        expected, got = "a regularizer, such as fenchel.Norm()", repr(omega)
+        raise rule("omega must be a regularizer", expected=expected, got=got)
 
     def row_loss(rows: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
         if smoothing == 0:
             return omega.row_loss(rows, target, ignore_index)
-        smooth = smooth_target(target, rows, ignore_index, smoothing)
+        smooth = smoothed(target, rows, ignore_index, smoothing)
         loss = omega.row_loss(rows, smooth, ignore_index)
         return torch.where(counted(target, ignore_index), loss, 0.0)
 

@@ -86,7 +86,8 @@ def _run(
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
-    return loss.view(batch).to(scores.dtype), normalizer.view(batch), maxima.fill_(torch.inf)
+    losses = scores.new_empty(batch).copy_(loss.view(batch))  # no view: it may be changed in place
+    return losses, normalizer.view(batch), maxima.fill_(torch.inf)
 
 
 def _maxima(scores: Tensor, target: Tensor, alpha: float | Tensor) -> Tensor:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_scores
+from fenchel.checks import check_known, check_scores
 from fenchel.errors import rule
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -19,7 +20,11 @@ RowLoss = Callable[[Tensor, Tensor, int, float], Tensor]
 def class_dimension(scores: Tensor) -> int:
     """Where the classes are in (C), (N, C) and (N, C, d1, …), counted from the end."""
     check_scores(scores)
-    return -1 if scores.ndim == 1 else 1 - scores.ndim
+    dim = -1 if scores.ndim == 1 else 1 - scores.ndim
+    if scores.shape[dim] == 0:
+        got = f"scores of shape {tuple(scores.shape)}"
+        raise rule("there must be a class to choose", expected="at least one class", got=got)
+    return dim
 
 
 def reduce_loss(
@@ -42,10 +47,20 @@ def reduce_loss(
     loss = row_loss(rows, target, ignore_index, label_smoothing)
     if weights is not None:
         loss = loss * weights.to(loss.dtype)
+    return reduced(loss, reduction, target, weights, ignore_index)
+
+
+def reduced(
+    loss: Tensor, reduction: str, target: Tensor, weights: Tensor | None, ignore_index: int
+) -> Tensor:
+    """The losses of the rows, their sum or their mean."""
     if reduction == "none":
         return loss
-    total = loss.sum()
-    return total if reduction == "sum" else mean_of(total, target, weights, ignore_index)
+    # In float16 the sum of a large batch is infinite, and so is the number of its rows.
+    total = loss.sum(dtype=torch.promote_types(loss.dtype, torch.float32))
+    if reduction == "mean":
+        total = mean_of(total, target, weights, ignore_index)
+    return total.to(loss.dtype)
 
 
 def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index: int) -> Tensor:
@@ -57,10 +72,10 @@ def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index:
 
 
 def check_options(reduction: str, label_smoothing: float) -> None:
-    if reduction not in REDUCTIONS:
-        raise rule("reduction must be known", expected=f"one of {REDUCTIONS}", got=repr(reduction))
-    if not 0 <= label_smoothing <= 1:
-        raise rule("label_smoothing is a share", expected="a number in [0, 1]", got=label_smoothing)
+    check_known("reduction", reduction, REDUCTIONS)
+    if not isinstance(label_smoothing, Real) or not 0 <= label_smoothing <= 1:
+        expected, got = "a number in [0, 1]", repr(label_smoothing)
+        raise rule("label_smoothing is a share", expected=expected, got=got)
 
 
 def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
@@ -95,14 +110,14 @@ def row_weights(
     """The weight of a row: of its class, or the mean over its probabilities; 0 if ignored."""
     if weight is None:
         return None
-    if tuple(weight.shape) != (classes,):
-        raise rule(
-            "weight has one value a class", expected=f"shape ({classes},)", got=tuple(weight.shape)
-        )
+    if not isinstance(weight, Tensor) or tuple(weight.shape) != (classes,):
+        got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
+        expected = f"a tensor of shape ({classes},)"
+        raise rule("weight has one value a class", expected=expected, got=got)
     if target.dtype.is_floating_point:
         return (target * weight).sum(-1)
-    counts = target != ignore_index
-    return torch.where(counts, weight[torch.where(counts, target, 0)], 0.0)
+    # A class that does not exist is refused where the loss looks at it.
+    return torch.where(target != ignore_index, weight[target.clamp(0, classes - 1)], 0.0)
 
 
 def smooth_probabilities(target: Tensor, smoothing: float) -> Tensor:
@@ -110,16 +125,3 @@ def smooth_probabilities(target: Tensor, smoothing: float) -> Tensor:
     if smoothing == 0:
         return target
     return (1 - smoothing) * target + smoothing / target.shape[-1]
-
-
-def smooth_target(target: Tensor, scores: Tensor, ignore_index: int, smoothing: float) -> Tensor:
-    """Any target as smoothed probabilities; an ignored row becomes uniform."""
-    if target.dtype.is_floating_point:
-        return smooth_probabilities(target, smoothing)
-    counts = target != ignore_index
-    dtype = torch.promote_types(scores.dtype, torch.float32)
-    dense = torch.full(
-        scores.shape, smoothing / scores.shape[-1], dtype=dtype, device=scores.device
-    )
-    index = torch.where(counts, target, 0).unsqueeze(-1)
-    return dense.scatter_add(-1, index, torch.full_like(index, 1 - smoothing, dtype=dtype))

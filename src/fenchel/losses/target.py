@@ -10,6 +10,7 @@ from fenchel.errors import rule
 from fenchel.kernels.operators import define
 from fenchel.kernels.reference.entmax_loss import dense_target
 from fenchel.kernels.rows import over_batch
+from fenchel.losses.reduction import smooth_probabilities
 
 
 def check_target_values(target: Tensor, classes: int, ignore_index: int) -> None:
@@ -31,6 +32,16 @@ def check_target_values(target: Tensor, classes: int, ignore_index: int) -> None
 def probabilities(target: Tensor, scores: Tensor, ignore_index: int) -> Tensor:
     """The target as probabilities in the dtype of the scores; an ignored row is all zeros."""
     return _PROBABILITIES(target, scores.shape[-1], ignore_index).to(scores.dtype)
+
+
+def smoothed(target: Tensor, scores: Tensor, ignore_index: int, smoothing: float) -> Tensor:
+    """Any target as probabilities (1 − s) q + s/C; an ignored row becomes uniform."""
+    if target.dtype.is_floating_point:
+        return smooth_probabilities(target, smoothing)
+    classes = scores.shape[-1]
+    dtype = torch.promote_types(scores.dtype, torch.float32)
+    q = smooth_probabilities(_PROBABILITIES(target, classes, ignore_index).to(dtype), smoothing)
+    return torch.where((target != ignore_index).unsqueeze(-1), q, 1 / classes)
 
 
 def _run(target: Tensor, classes: int, ignore_index: int) -> Tensor:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fenchel.autocast import rounded_like
 from fenchel.kernels.reference.oscar_composition import oscar_prox
+from fenchel.kernels.rows import at_least_float32
 from fenchel.maps.entmax import ENTMAX
 from fenchel.maps.grouped import GroupedMapOperator
 
@@ -69,8 +71,9 @@ def oscarmax_composition(
     tensor([0.0400, 0.4400, 0.0400, 0.4400, 0.0400])
     """
     scores, strength, mask, dim = OSCARMAX.canonical(scores, strength, dim, mask)
-    rows = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+    rows = at_least_float32(scores)
+    rows = rows if mask is None else rows.masked_fill(~mask, -torch.inf)
     if isinstance(strength, Tensor):
         strength = strength.movedim(dim, -1)
     z = oscar_prox(rows.movedim(dim, -1), strength).movedim(-1, dim)
-    return ENTMAX.apply(z, 2.0, None, dim)
+    return rounded_like(scores, ENTMAX.apply(z, 2.0, None, dim))

@@ -126,8 +126,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
         q, k, v = map(F.linear, (query, key, value), matrices, biases)
         if self.bias_k is not None and self.bias_v is not None:
-            k = torch.cat([k, self.bias_k.expand(len(k), 1, -1)], dim=1)
-            v = torch.cat([v, self.bias_v.expand(len(v), 1, -1)], dim=1)
+            k = torch.cat([k, self.bias_k.expand(k.shape[0], 1, -1)], dim=1)
+            v = torch.cat([v, self.bias_v.expand(v.shape[0], 1, -1)], dim=1)
         if self.add_zero_attn:
             k, v = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
         q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in (q, k, v))
@@ -142,7 +142,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         is_causal: bool,
     ) -> Tensor | None:
         """One mask in the convention of `fenchel.attention`, from those in PyTorch's."""
-        batch, queries, keys = len(query), query.shape[1], key.shape[1]
+        (batch, queries), keys = query.shape[:2], key.shape[1]
         forbidden = []
         if attn_mask is not None:
             _check_mask("attn_mask", attn_mask)
@@ -175,7 +175,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         return query.ndim == 3
 
     def _check_matching(self, query: Tensor, key: Tensor, value: Tensor) -> None:
-        if not len(query) == len(key) == len(value) or key.shape[1] != value.shape[1]:
+        batches = query.shape[0], key.shape[0], value.shape[0]
+        if not batches[0] == batches[1] == batches[2] or key.shape[1] != value.shape[1]:
             shapes = ", ".join(str(tuple(x.shape[:2])) for x in (query, key, value))
             expected = "one batch size, and one length of key and value"
             raise rule("query, key and value must match", expected=expected, got=shapes)

@@ -105,7 +105,8 @@ def _check_batch(named: dict[str, Tensor]) -> None:
     """Batch and heads are those of q, or repeat where one of the operands has size 1."""
     shapes = {name: tuple(tensor.shape[:-2]) for name, tensor in named.items()}
     for sizes in zip(*shapes.values(), strict=True):
-        if len({size for size in sizes if size != 1}) > 1:
+        several = [size for size in sizes if size != 1]
+        if any(size != several[0] for size in several):
             raise rule(
                 "q, k and v must have one batch and as many heads",
                 expected=f"{shapes['q']} before the last two dimensions"

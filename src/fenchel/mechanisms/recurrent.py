@@ -85,7 +85,7 @@ class _RecurrentAttention(nn.Module, ABC):
         if lengths is None:
             return mask
         keys = scores.shape[-1]
-        check_lengths(lengths, (len(scores),), keys, scores)
+        check_lengths(lengths, tuple(scores.shape[:1]), keys, scores)
         valid = within(lengths, keys)
         valid = valid.unsqueeze(1) if scores.ndim == 3 else valid
         return valid if mask is None else valid & mask
@@ -97,8 +97,9 @@ class _RecurrentAttention(nn.Module, ABC):
         if keys.ndim != 3 or keys.shape[-1] != self.key_size:
             expected = f"shape (B, L, {self.key_size})"
             raise rule("keys have a fixed size", expected=expected, got=tuple(keys.shape))
-        if len(keys) != len(query):
-            raise rule("query and keys share the batch", expected=f"{len(query)}", got=len(keys))
+        if keys.shape[0] != query.shape[0]:
+            expected, got = query.shape[0], keys.shape[0]
+            raise rule("query and keys share the batch", expected=expected, got=got)
         if values.ndim != 3 or values.shape[:2] != keys.shape[:2]:
             expected = f"shape {(*keys.shape[:2], '…')}".replace("'", "")
             raise rule("values belong to the keys", expected=expected, got=tuple(values.shape))

@@ -156,8 +156,8 @@ class _ContinuousAttention(nn.Module, ABC):
         if query.ndim not in (2, 3):
             expected, got = "shape (B, size) or (B, T, size)", tuple(query.shape)
             raise rule("query holds vectors", expected=expected, got=got)
-        if values.ndim != 3 or len(values) != len(query):
-            expected, got = f"shape ({len(query)}, L, E)", tuple(values.shape)
+        if values.ndim != 3 or values.shape[0] != query.shape[0]:
+            expected, got = f"shape ({query.shape[0]}, L, E)", tuple(values.shape)
             raise rule("values belong to the query", expected=expected, got=got)
         if values.shape[-1] % self.parameters_of.heads:
             expected = f"a multiple of {self.parameters_of.heads} heads"

@@ -51,13 +51,13 @@ class PooledParameters(nn.Module):
         self.mixing = nn.Linear(query_size, heads * modes) if modes > 1 else None
 
     def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, None]:
-        shape = (*query.shape[:2], self.heads, self.modes)
-        loc = torch.sigmoid(at_least_float32(self.location(query))).reshape(*shape, self.dims)
-        spread = at_least_float32(self.spread(query)).reshape(*shape, -1)
+        each = (self.heads, self.modes)
+        loc = torch.sigmoid(at_least_float32(self.location(query))).unflatten(-1, (*each, -1))
+        spread = at_least_float32(self.spread(query)).unflatten(-1, (*each, -1))
         if self.mixing is None:
             mixing = torch.ones_like(loc[..., 0])
         else:
-            mixing = torch.softmax(self.mixing(query).reshape(shape), -1)
+            mixing = torch.softmax(self.mixing(query).unflatten(-1, each), -1)
         if self.dims == 1:
             variance = nn.functional.softplus(spread.squeeze(-1)) + NARROWEST
             return Mixture(mixing, loc.squeeze(-1), variance), None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any, final
 
 from torch import Tensor, nn
 
-from fenchel.errors import rule
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
 from fenchel.losses.linear import linear_entmax_loss
-from fenchel.losses.reduction import REDUCTIONS
+from fenchel.losses.reduction import check_options
 from fenchel.mechanisms.exponent import Alpha, Exponent, describe
+from fenchel.nn.maps import hold
 from fenchel.regularizers import Regularizer
 
 
@@ -28,8 +29,7 @@ class _Options(nn.Module):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        if reduction not in REDUCTIONS:
-            raise rule("reduction must be known", expected=f"one of {REDUCTIONS}", got=reduction)
+        check_options(reduction, label_smoothing)
         self.register_buffer("weight", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
         self.label_smoothing = label_smoothing
@@ -190,6 +190,9 @@ class LinearEntmaxLoss(_WithExponent):
 class FenchelYoungLoss(_Loss):
     """`fenchel.fenchel_young_loss` of any regularizer.
 
+    What the regularizer holds, such as the α of `Tsallis(nn.Parameter(…))` or the module that is the
+    `fn` of a `Custom`, belongs to the loss: a parameter is one of the loss, a tensor moves with it.
+
     >>> import torch
     >>> from fenchel.regularizers import Norm
     >>> FenchelYoungLoss(Norm(alpha=2.0))(torch.tensor([[1.0, 0.5, -1.0]]), torch.tensor([1]))
@@ -206,9 +209,16 @@ class FenchelYoungLoss(_Loss):
     ) -> None:
         super().__init__(weight, ignore_index, reduction, label_smoothing)
         self.omega = omega
+        settings = vars(omega).items() if isinstance(omega, Regularizer) else ()
+        self._held = [name for name, value in settings if isinstance(value, Tensor | nn.Module)]
+        for name in self._held:
+            hold(self, name, getattr(omega, name))
 
     def _loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor:
-        return fenchel_young_loss(scores, target, self.omega, **options)
+        omega = copy(self.omega)
+        for name in self._held:
+            setattr(omega, name, getattr(self, name))  # which may have been moved or replaced
+        return fenchel_young_loss(scores, target, omega, **options)
 
     def extra_repr(self) -> str:
         return f"omega={self.omega!r}, {super().extra_repr()}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from fenchel.errors import unknown
 from fenchel.recipes.inflection import inflection
-from fenchel.recipes.names import unknown
 from fenchel.recipes.overrides import override, settings
 from fenchel.recipes.recipe import DataConfig, Recipe, SearchConfig
 from fenchel.recipes.summarization import summarization

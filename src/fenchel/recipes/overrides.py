@@ -7,8 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from fenchel.errors import FenchelError, rule
-from fenchel.recipes.names import unknown
+from fenchel.errors import FenchelError, rule, unknown
 
 C = TypeVar("C")
 TRUTH = {"true": True, "yes": True, "on": True, "1": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fenchel.checks import check_known
 from fenchel.errors import rule
 
 SCHEDULES = ("halve", "cosine")
@@ -79,9 +80,9 @@ class TrainingConfig:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise rule(f"{name} must be positive", expected="a number above 0", got=value)
-        _check_known("schedule", self.schedule, SCHEDULES)
-        _check_known("monitor", self.monitor, MONITORS)
-        _check_known("precision", self.precision, PRECISIONS)
+        check_known("schedule", self.schedule, SCHEDULES)
+        check_known("monitor", self.monitor, MONITORS)
+        check_known("precision", self.precision, PRECISIONS)
         if self.cuda_graphs and not self.steps_are_plain:
             expected = "full precision, no compile, no batch_tokens"
             raise rule(
@@ -101,8 +102,3 @@ def check_count(name: str, value: object, *, least: int) -> None:
     """Refuse what is not an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise rule(f"{name} is a number", expected=f"an integer of at least {least}", got=value)
-
-
-def _check_known(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise rule(f"{name} must be known", expected=f"one of {known}", got=repr(value))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from fenchel.errors import rule
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss
+from fenchel.losses.reduction import reduced
 from fenchel.regularizers import Norm
 
 REDUCTIONS = {"elementwise_mean": "mean", "mean": "mean", "sum": "sum", "none": "none"}
@@ -57,12 +58,8 @@ class _Loss(nn.Module, ABC):
         self.ignore_index, self.reduction = ignore_index, reduction
 
     def forward(self, X: Tensor, target: Tensor) -> Tensor:
-        ignored = target == self.ignore_index
-        loss = self.loss(X, target.masked_fill(ignored, -100))
-        reduction = REDUCTIONS[self.reduction]
-        if reduction == "none":
-            return loss
-        return loss.sum() if reduction == "sum" else loss.sum() / (~ignored).sum()
+        target = target.masked_fill(target == self.ignore_index, -100)
+        return reduced(self.loss(X, target), REDUCTIONS[self.reduction], target, None, -100)
 
     @abstractmethod
     def loss(self, X: Tensor, target: Tensor) -> Tensor: ...

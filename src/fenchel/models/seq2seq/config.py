@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fenchel.checks import check_known
 from fenchel.errors import rule
 
 ATTENTIONS = ("dot", "general", "additive")
@@ -62,8 +63,8 @@ class Seq2SeqConfig:
             raise rule("the encoder has two directions", expected="even", got=self.hidden_size)
         if not 0 <= self.dropout < 1:
             raise rule("dropout is a share", expected="a number in [0, 1)", got=self.dropout)
-        _check_known("attention", self.attention, ATTENTIONS)
-        _check_known("attention_map", self.attention_map, MAPS)
+        check_known("attention", self.attention, ATTENTIONS)
+        check_known("attention_map", self.attention_map, MAPS)
         if self.output_alpha <= 0:
             raise rule("output_alpha is an α", expected="above 0", got=self.output_alpha)
         self._check_alpha()
@@ -94,8 +95,3 @@ class Seq2SeqConfig:
         if self.attention_bases % len(BASIS_WIDTHS):
             expected, got = f"a multiple of {len(BASIS_WIDTHS)} widths", self.attention_bases
             raise rule("attention_bases are of several widths", expected=expected, got=got)
-
-
-def _check_known(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise rule(f"{name} must be known", expected=f"one of {known}", got=repr(value))

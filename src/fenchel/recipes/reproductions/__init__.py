@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fenchel.recipes.names import unknown
+from fenchel.errors import unknown
 from fenchel.recipes.reproductions import martins2020, niculae2017, peters2019
 from fenchel.recipes.reproductions.table import PaperTable
 
