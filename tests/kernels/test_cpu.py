@@ -36,6 +36,23 @@ def test_a_row_of_any_length_agrees_with_the_reference(alpha, scale, dtype):
         assert_within(p[[0, 2]].double().sum(-1), torch.ones(2), accuracy(dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("scale", [1e-40, 0.01, 1.0, 100.0, 1e30])
+def test_one_threshold_is_found_in_a_row_of_any_length(scale, dtype):
+    """k from nothing to everything, scores that tie, and infinite ones."""
+    for columns in LENGTHS:
+        x = (scale * torch.randn(5, columns, dtype=torch.float64)).to(dtype)
+        x[1, columns // 2 :] = -torch.inf
+        x[2] = x[2].bfloat16().to(dtype)
+        x[3, 0] = torch.inf
+        shares = [(fenchel.budget, share * columns) for share in (0.0, 0.01, 0.3, 1.0)]
+        few = [(fenchel.budget, k) for k in (1, 2.5, 20) if k <= columns]
+        norms = [(fenchel.normmax, alpha) for alpha in (1.05, 1.5, 2.0, 6.0)]
+        for function, value in shares + few + norms:
+            exact = on("reference", function, x.double(), value)
+            assert_within(on("cpu", function, x, value), exact, accuracy(dtype))
+
+
 @pytest.mark.parametrize("order", ["as_drawn", "rising", "peaked"])
 @pytest.mark.parametrize("scale", [1e-40, 1e-20, 1e-10])
 @pytest.mark.parametrize("alpha", [2.5, 10.0, 100.0])

@@ -12,7 +12,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 import fenchel
 from tests.accuracy import assert_as_accurate_as, assert_rounded_once, assert_within
-from tests.catalogue import REFERENCE, Map, entmax_at, on_every_implementation, tensor
+from tests.catalogue import Map, entmax_at, on_every_implementation, tensor
 from tests.implementations import (
     EVERYWHERE,
     GPU,
@@ -31,17 +31,17 @@ MAPS = [
     entmax_at(1.5),
     entmax_at(2.0),
     entmax_at(3.0),
-    Map(fenchel.normmax, {"alpha": 1.5}, REFERENCE),
-    Map(fenchel.normmax, {"alpha": 3.0}, REFERENCE),
-    Map(fenchel.budget, {"k": 2.5}, REFERENCE, total=2.5),
+    Map(fenchel.normmax, {"alpha": 1.5}),
+    Map(fenchel.normmax, {"alpha": 3.0}),
+    Map(fenchel.budget, {"k": 2.5}, total=2.5),
     Map(fenchel.pnormmax, {"p": 1.4}),
     Map(fenchel.fusedmax, {"strength": 0.05}),
     Map(fenchel.oscarmax, {"strength": 0.03}),
 ]
 WITH_TENSORS = [
     (fenchel.entmax, (0.7, 1.0, 1.3, 2.0), EVERYWHERE),
-    (fenchel.normmax, (1.3, 2.0, 2.5, 4.0), REFERENCE),
-    (fenchel.budget, (0.5, 1.25, 2.5, 3.5), REFERENCE),
+    (fenchel.normmax, (1.3, 2.0, 2.5, 4.0), EVERYWHERE),
+    (fenchel.budget, (0.5, 1.25, 2.5, 3.5), EVERYWHERE),
     (fenchel.pnormmax, (1.2, 1.5, 1.9, 2.0), EVERYWHERE),
     (fenchel.fusedmax, (0.01, 0.03, 0.1, 0.5), EVERYWHERE),
     (fenchel.oscarmax, (0.005, 0.01, 0.03, 0.1), EVERYWHERE),

@@ -1,6 +1,8 @@
-"""exp, log and Mills' ratio in float64, in a form that loops can use as vectors."""
+"""exp, log, powers and Mills' ratio in float64, in a form that loops can use as vectors."""
 
 from __future__ import annotations
+
+import math
 
 from llvmlite import ir
 from numba import types
@@ -69,6 +71,16 @@ def _binade(typingctx, number):
         return context.make_tuple(builder, signature.return_type, parts)
 
     return types.UniTuple(types.float64, 2)(types.float64), codegen
+
+
+@scalar
+def power64(x, exponent):
+    """x^exponent for x > 0; without a call for the exponents that a parameter of 2 or 3/2 makes."""
+    if exponent == 1.0:
+        return x
+    if exponent == 2.0:
+        return x * x
+    return 1.0 if exponent == 0.0 else math.pow(x, exponent)
 
 
 @scalar

@@ -16,30 +16,17 @@ from torch import Tensor
 from fenchel.kernels.cpu.columns import fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.memory import TENSORS, as_indices, floats_at, load, store
+from fenchel.kernels.cpu.norm import norm_derivative_of, norm_of
 from fenchel.kernels.cpu.selection import list_nonzero
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 
 @sequential
-def _norm(p, places, count, s):
-    """N, scaled by the largest entry, and dN/ds."""
-    peak, total, logs = 0.0, 0.0, 0.0
-    for i in range(count):
-        peak = max(peak, float64(load(p, load(places, i))))
-    for i in range(count):
-        total += math.pow(load(p, load(places, i)) / peak, s)
-    size = peak * math.pow(total, 1.0 / s)
-    for i in range(count):
-        relative = load(p, load(places, i)) / size
-        logs += math.pow(relative, s) * math.log(relative)
-    return size, size * logs / s
-
-
-@sequential
 def _backward(grad, p, out, places, count, s):
     """Write J g on the support; returns its product with the derivative of N^(2-s) p^(s-1) in s."""
-    size, by_exponent = _norm(p, places, count, s)
+    size = norm_of(p, places, count, s)
+    by_exponent = norm_derivative_of(p, places, count, s, size)
     weight, weighted, total, along = 0.0, 0.0, 0.0, 0.0
     for i in range(count):
         q, g = float64(load(p, load(places, i))), float64(load(grad, load(places, i)))

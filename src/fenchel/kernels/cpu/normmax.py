@@ -1,0 +1,86 @@
+"""normmax, row by row, on the CPU: argmax_p <p, x> - ||p||_alpha over the simplex, in float64 inside.
+
+With c = 1/(alpha - 1) and u = (x - tau)_+ the map is u^c/sum u^c, where tau makes the (c+1)-norm of u
+one. That norm is convex and falls with tau, so Newton's method from the left never overshoots, and is
+done with ties in one step. Only entries less than 1 below the largest can have u > 0: they are kept.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from numba import float64
+from torch import Tensor
+
+from fenchel.kernels.cpu.columns import fill
+from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
+from fenchel.kernels.cpu.elementary64 import power64
+from fenchel.kernels.cpu.memory import advance, as_floats, as_indices, load, store
+from fenchel.kernels.cpu.normmax_backward import normmax_backward, normmax_backward_alpha
+from fenchel.kernels.cpu.selection import ROUNDING, largest_in, list_above
+from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.threads import launch
+
+__all__ = ["normmax", "normmax_backward", "normmax_backward_alpha"]
+
+
+@reducing
+def _sums(x, count, tau, c):
+    """The sums of u^c and of u^(c+1)."""
+    total, powers = 0.0, 0.0
+    for i in range(count):
+        u = load(x, i) - tau
+        weight = power64(u, c) if u > 0.0 else 0.0
+        total += weight
+        powers += weight * u
+    return total, powers
+
+
+@sequential
+def _solve(x, count, c):
+    """tau, from -1 on to the right as long as rounding allows."""
+    tau = -1.0
+    while True:
+        total, powers = _sums(x, count, tau, c)
+        following = tau - powers * math.expm1(-math.log(powers) / (c + 1.0)) / total
+        if not following > tau:
+            return tau
+        tau = following
+
+
+@sequential
+def _forward_row(arguments, row, alpha, columns, workspace):
+    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
+    largest = float64(largest_in(scores, columns))
+    if not math.isfinite(largest):
+        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
+        return
+    places = as_indices(workspace)
+    x = advance(as_floats(workspace), (columns + 1) // 2)
+    floor = largest - 1.0
+    count = list_above(scores, columns, floor - ROUNDING * abs(floor), places)
+    for i in range(count):
+        store(x, i, float64(load(scores, load(places, i))) - largest)
+    c = 1.0 / (alpha - 1.0)
+    tau = _solve(x, count, c)
+    total, _ = _sums(x, count, tau, c)
+    fill(out, columns, 0.0)
+    for i in range(count):
+        u = load(x, i) - tau
+        store(out, load(places, i), power64(u, c) / total if u > 0.0 else 0.0)
+
+
+def _forward(arguments):
+    for_each_row(arguments, _forward_row)
+
+
+_kernel = Kernel(_forward)
+
+
+def normmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
+    """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
+    columns, out = scores.shape[1], torch.empty_like(scores)
+    floats = (columns + 1) // 2 + columns
+    launch(_kernel, scores, alpha, floats * (8 // scores.element_size()), scores, out)
+    return out
