@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
 from fenchel.kernels.cpu.memory import TENSORS, floats_at, load, real, store
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, gradient_rows
 from fenchel.kernels.cpu.threads import launch
 
 
@@ -30,11 +30,7 @@ def _sums(grad, p, columns):
 
 @sequential
 def _backward_row(arguments, row, k, columns, workspace):
-    grad, p, out = (
-        matrix_row(arguments, 0, row, columns),
-        matrix_row(arguments, 1, row, columns),
-        matrix_row(arguments, 2, row, columns),
-    )
+    grad, p, out = gradient_rows(arguments, row, columns)
     zero, one = real(p, 0.0), real(p, 1.0)
     total, size = _sums(grad, p, columns)
     mean = total / max(size, 1.0)

@@ -8,7 +8,7 @@ from torch import Tensor
 from fenchel.kernels.cpu.columns import LANES, copy, fill, load_tail
 from fenchel.kernels.cpu.compilation import Kernel, reducing, scalar, sequential
 from fenchel.kernels.cpu.memory import advance, load, real, store
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, gradient_rows
 from fenchel.kernels.cpu.threads import launch
 from fenchel.kernels.cpu.weights import (
     entmax15_weight,
@@ -101,11 +101,7 @@ def _backward(weight, grad, p, out, columns, exponent, zero, workspace):
 
 @sequential
 def _backward_row(arguments, row, alpha, columns, workspace):
-    grad, p, out = (
-        matrix_row(arguments, 0, row, columns),
-        matrix_row(arguments, 1, row, columns),
-        matrix_row(arguments, 2, row, columns),
-    )
+    grad, p, out = gradient_rows(arguments, row, columns)
     exponent, zero = real(p, 2.0 - alpha), real(p, 0.0)
     if alpha == 2.0:
         _backward(sparsemax_weight, grad, p, out, columns, exponent, zero, workspace)

@@ -21,7 +21,7 @@ from fenchel.kernels.cpu.memory import (
     store,
 )
 from fenchel.kernels.cpu.selection import list_nonzero
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, gradient_rows, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 
@@ -44,11 +44,7 @@ def _sum_of(values, places, first, last):
 
 @sequential
 def _backward_row(arguments, row, strength, columns, workspace):
-    grad, p, out = (
-        matrix_row(arguments, 0, row, columns),
-        matrix_row(arguments, 1, row, columns),
-        matrix_row(arguments, 2, row, columns),
-    )
+    grad, p, out = gradient_rows(arguments, row, columns)
     jumps = advance(bytes_at(arguments, TENSORS + 3), row * columns)
     places = as_indices(workspace)
     fill(out, columns, 0.0)

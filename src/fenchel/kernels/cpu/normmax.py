@@ -10,15 +10,13 @@ from __future__ import annotations
 import math
 
 import torch
-from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.columns import fill
 from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
 from fenchel.kernels.cpu.elementary64 import power64
-from fenchel.kernels.cpu.memory import advance, as_floats, as_indices, load, store
+from fenchel.kernels.cpu.memory import load, store
+from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
 from fenchel.kernels.cpu.normmax_backward import normmax_backward, normmax_backward_alpha
-from fenchel.kernels.cpu.selection import ROUNDING, largest_in, list_above
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -52,20 +50,12 @@ def _solve(x, count, c):
 @sequential
 def _forward_row(arguments, row, alpha, columns, workspace):
     scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    largest = float64(largest_in(scores, columns))
-    if not math.isfinite(largest):
-        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
+    places, x, count = list_near_peak(scores, out, columns, workspace)
+    if count == 0:
         return
-    places = as_indices(workspace)
-    x = advance(as_floats(workspace), (columns + 1) // 2)
-    floor = largest - 1.0
-    count = list_above(scores, columns, floor - ROUNDING * abs(floor), places)
-    for i in range(count):
-        store(x, i, float64(load(scores, load(places, i))) - largest)
     c = 1.0 / (alpha - 1.0)
     tau = _solve(x, count, c)
     total, _ = _sums(x, count, tau, c)
-    fill(out, columns, 0.0)
     for i in range(count):
         u = load(x, i) - tau
         store(out, load(places, i), power64(u, c) / total if u > 0.0 else 0.0)
@@ -80,7 +70,7 @@ _kernel = Kernel(_forward)
 
 def normmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    columns, out = scores.shape[1], torch.empty_like(scores)
-    floats = (columns + 1) // 2 + columns
-    launch(_kernel, scores, alpha, floats * (8 // scores.element_size()), scores, out)
+    out = torch.empty_like(scores)
+    workspace = near_peak_workspace(scores.shape[1], scores.element_size())
+    launch(_kernel, scores, alpha, workspace, scores, out)
     return out

@@ -23,7 +23,7 @@ from fenchel.kernels.cpu.elementary64 import power64
 from fenchel.kernels.cpu.memory import TENSORS, as_indices, floats_at, integer_at, load, store
 from fenchel.kernels.cpu.norm import norm_derivative_of, norm_of
 from fenchel.kernels.cpu.selection import list_nonzero
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, gradient_rows
 from fenchel.kernels.cpu.threads import launch
 
 
@@ -60,11 +60,7 @@ def _slope(grad, p, places, count, alpha, known):
 
 @sequential
 def _backward_row(arguments, row, alpha, columns, workspace):
-    grad, p, out = (
-        matrix_row(arguments, 0, row, columns),
-        matrix_row(arguments, 1, row, columns),
-        matrix_row(arguments, 2, row, columns),
-    )
+    grad, p, out = gradient_rows(arguments, row, columns)
     places = as_indices(workspace)
     fill(out, columns, 0.0)
     count = list_nonzero(p, columns, places)

@@ -22,7 +22,7 @@ from fenchel.kernels.cpu.memory import (
     store,
 )
 from fenchel.kernels.cpu.selection import list_nonzero
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, gradient_rows, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 
@@ -58,11 +58,7 @@ def _means(sums, sizes, count, shift):
 
 @sequential
 def _backward_row(arguments, row, strength, columns, workspace):
-    grad, p, out = (
-        matrix_row(arguments, 0, row, columns),
-        matrix_row(arguments, 1, row, columns),
-        matrix_row(arguments, 2, row, columns),
-    )
+    grad, p, out = gradient_rows(arguments, row, columns)
     first = advance(indices_at(arguments, TENSORS + 3), row * columns)
     places = as_indices(workspace)
     sums = advance(as_floats(workspace), (columns + 1) // 2)

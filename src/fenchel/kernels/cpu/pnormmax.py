@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 
 import torch
-from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.columns import fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.entmax import entmax
-from fenchel.kernels.cpu.memory import advance, as_floats, as_indices, load, store
+from fenchel.kernels.cpu.memory import load, store
+from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
 from fenchel.kernels.cpu.pnormmax_backward import pnormmax_backward, pnormmax_backward_p
-from fenchel.kernels.cpu.selection import ROUNDING, largest_in, list_above
 from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -67,23 +65,15 @@ def _solve(x, count, s):
 @sequential
 def _forward_row(arguments, row, s, columns, workspace):
     scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    largest = float64(largest_in(scores, columns))
-    if not math.isfinite(largest):
-        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
+    places, x, count = list_near_peak(scores, out, columns, workspace)
+    if count == 0:
         return
-    places = as_indices(workspace)
-    x = advance(as_floats(workspace), (columns + 1) // 2)
-    floor = largest - 1.0
-    count = list_above(scores, columns, floor - ROUNDING * abs(floor), places)
-    for i in range(count):
-        store(x, i, float64(load(scores, load(places, i))) - largest)
     tau, total, c = _solve(x, count, s), 0.0, 1.0 / (s - 1.0)
     for i in range(count):
         u = (load(x, i) - tau) / -tau
         weight = math.pow(u, c) if u > 0.0 else 0.0
         store(x, i, weight)
         total += weight
-    fill(out, columns, 0.0)
     for i in range(count):
         store(out, load(places, i), load(x, i) / total)
 
@@ -99,7 +89,7 @@ def pnormmax(scores: Tensor, s: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `s` holds one float64 a row."""
     if not isinstance(s, Tensor) and s == 2.0:
         return entmax(scores, s)
-    columns, out = scores.shape[1], torch.empty_like(scores)
-    floats = (columns + 1) // 2 + columns
-    launch(_forward_kernel, scores, s, floats * (8 // scores.element_size()), scores, out)
+    out = torch.empty_like(scores)
+    workspace = near_peak_workspace(scores.shape[1], scores.element_size())
+    launch(_forward_kernel, scores, s, workspace, scores, out)
     return out

@@ -46,3 +46,13 @@ def for_each_row(arguments, do_row):
 def matrix_row(arguments, position, row, columns):
     """A pointer to a row of the matrix that is argument number `position` of the kernel."""
     return advance(rows_at(arguments, TENSORS + position), row * columns)
+
+
+@scalar
+def gradient_rows(arguments, row, columns):
+    """A row of each of the first three matrices: the gradient that arrives, p, and what is written."""
+    return (
+        matrix_row(arguments, 0, row, columns),
+        matrix_row(arguments, 1, row, columns),
+        matrix_row(arguments, 2, row, columns),
+    )

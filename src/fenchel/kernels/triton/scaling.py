@@ -11,9 +11,8 @@ from fenchel.kernels.triton.configuration import ceiling
 from fenchel.kernels.triton.kernel import kernel
 
 BLOCK, WARPS = 4096, 8
-PROGRAMS = (
-    1056  # a loss is mostly differentiated as it is: the factor is 1, and there is nothing to do
-)
+# Few programs: a loss is mostly differentiated as it is, by the factor 1, and there is nothing to do.
+PROGRAMS = 1056
 
 
 @kernel

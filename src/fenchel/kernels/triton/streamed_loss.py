@@ -26,19 +26,8 @@ from fenchel.kernels.triton.half_rows import begin_halfway
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.loss import class_loss, entry_at, normalizer_of
 from fenchel.kernels.triton.normalizer import FINE, climb, newton_step, tile_visit
-from fenchel.kernels.triton.reductions import (
-    SLAB_AXIS,
-    larger,
-    row_max,
-    row_sum,
-    row_sums,
-)
+from fenchel.kernels.triton.reductions import larger, row_max, row_sum, row_sums, slab_sum
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, tile_columns, tile_rows
-
-
-@triton.jit
-def _slab_sum(tile):
-    return tl.sum(tile, axis=SLAB_AXIS, keep_dims=True)
 
 
 @triton.jit
@@ -65,13 +54,13 @@ def _row_visit(data, point, e, KIND: tl.constexpr):
     scores, columns, peak, column = data
     BLOCK: tl.constexpr = column.shape[0] * column.shape[1] * column.shape[2]
     x = _load(scores, column, columns)
-    mass = _slab_sum(column.to(tl.float32) * 0.0)
+    mass = slab_sum(column.to(tl.float32) * 0.0)
     slope = mass
     for start in range(BLOCK, columns + BLOCK, BLOCK):
         ahead = _load(scores, start + column, columns)
         p, s, _ = entry(x - peak, point, 0.0, e, KIND)
-        mass += _slab_sum(p)
-        slope += _slab_sum(s)
+        mass += slab_sum(p)
+        slope += slab_sum(s)
         x = ahead
     mass, slope = row_sums(mass, slope)
     return mass, newton_step(mass, slope, e, KIND)
@@ -83,12 +72,12 @@ def _write_row(row, wanted, g, point, low, e, KIND: tl.constexpr):
     scores, columns, peak, column = row
     BLOCK: tl.constexpr = column.shape[0] * column.shape[1] * column.shape[2]
     x = _load(scores, column, columns)
-    others = _slab_sum(column.to(tl.float32) * 0.0)
+    others = slab_sum(column.to(tl.float32) * 0.0)
     for start in range(0, columns, BLOCK):
         here = start + column
         ahead = _load(scores, here + BLOCK, columns)
         p, _, t = entry(x - peak, point, low, e, KIND)
-        others += _slab_sum(tl.where(here == wanted, 0.0, t * p))
+        others += slab_sum(tl.where(here == wanted, 0.0, t * p))
         tl.store(scores + here, g * p, mask=here < columns)
         x = ahead
     return row_sum(others)
