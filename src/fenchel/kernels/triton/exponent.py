@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fenchel.kernels.triton.climbing import TAME
 from fenchel.kernels.triton.entries import (
     COARSE,
     EACH_ROW,
@@ -16,7 +17,7 @@ from fenchel.kernels.triton.entries import (
     STEEP,
     TINY,
 )
-from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX, TAME
+from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX
 
 
 def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:

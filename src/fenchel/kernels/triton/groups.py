@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.climbing import TAME, climb, leap_of
 from fenchel.kernels.triton.entries import (
     COARSE,
     EACH_ROW,
@@ -36,10 +37,7 @@ from fenchel.kernels.triton.normalizer import (
     FINE,
     NEAR_SOFTMAX,
     ROUGH,
-    TAME,
     TOUCH,
-    climb,
-    leap_of,
     newton_step,
     slab_sums,
     step_of_slabs,
@@ -57,6 +55,7 @@ from fenchel.kernels.triton.steep import (
     contribution,
     find_support,
     fold,
+    nothing,
     over_row,
     support_entry,
 )
@@ -175,11 +174,10 @@ def _listed_step(mass, slope, bend, point, e, KIND: tl.constexpr):
 
 @triton.jit
 def _steep_listed_visit(data, first, second, e, WHAT: tl.constexpr):
-    x, _ = listed_tile(data, 0)
-    a, b = contribution(x, first, second, e, WHAT)
-    for start in range(data[8].shape[SLAB_AXIS], data[3], data[8].shape[SLAB_AXIS]):
-        x, _ = listed_tile(data, start)
-        c, d = contribution(x, first, second, e, WHAT)
+    a = listed_zeros(data) + nothing(WHAT)
+    b = a
+    for start in range(0, data[3], data[8].shape[SLAB_AXIS]):
+        c, d = contribution(listed_tile(data, start)[0], first, second, e, WHAT)
         a, b = fold(a, b, c, d, WHAT)
     return over_row(a, b, WHAT)
 
@@ -222,16 +220,16 @@ def _solve_listed(
     places, within = listed_shape(GROUP, BLOCK)
     data = (scores, mask, listed, found, columns, step, mask_step, peak, places, within)
     if KIND == STEEP:
-        point, least = find_support(_steep_listed_visit, data, guess, peak, e, 1)
+        point, least = find_support(_steep_listed_visit, data, guess, peak, e, 1, False)
         low = below_bottom(least, e)
     else:
         point = lower
         if KIND >= GENERAL:
             point, low = climb(
-                _rough_listed_visit, data, point, e, columns, ROUGH, leap_of(e), 1, KIND
+                _rough_listed_visit, data, point, e, columns, ROUGH, leap_of(e), 1, KIND, False
             )
             point += low
-        point, low = climb(listed_visit, data, point, e, columns, FINE, TOUCH, 1, KIND)
+        point, low = climb(listed_visit, data, point, e, columns, FINE, TOUCH, 1, KIND, False)
         point, low = two_sum(point, low)
         least = low
     return point, low, least, found

@@ -16,6 +16,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.climbing import climb
 from fenchel.kernels.triton.elementary import INTERPRETED, saturate
 from fenchel.kernels.triton.entries import ENTMAX15, HUGE, first_point, two_sum
 from fenchel.kernels.triton.kernel import kernel
@@ -23,7 +24,6 @@ from fenchel.kernels.triton.normalizer import (
     FINE,
     SUBSET,
     below_peak,
-    climb,
     entry_below_peak,
     newton_step,
 )

@@ -18,6 +18,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from fenchel.kernels.triton.climbing import (
+    TAME,
+    climb,
+    leap_of,
+    narrowed,
+    needs_more,
+    next_point,
+    still_falls,
+)
 from fenchel.kernels.triton.elementary import (
     LN_2,
     LOG2_E,
@@ -59,8 +68,6 @@ CERTAIN: tl.constexpr = tl.constexpr(3)  # visits to a short row that are hardly
 SUBSET: tl.constexpr = tl.constexpr(3e-2)  # excess at which the maxima are left
 ROUGH: tl.constexpr = tl.constexpr(4e-3)  # excess at which rough powers are left
 NEAR_SOFTMAX: tl.constexpr = tl.constexpr(1 / 16)  # |e| below which lg2 is too rough on the way
-TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
-STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
 TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit,
 MISSED: tl.constexpr = tl.constexpr(2.5e-9)  # in most rows: where it `strays` it is not
@@ -209,90 +216,6 @@ def exact_visit(data, point, e, KIND: tl.constexpr):
 
 
 @triton.jit
-def _goes_on(mass, step, e, columns, loose, leap, KIND: tl.constexpr):
-    """Whether |F - 1| is above `loose` and need not be below after this step."""
-    far = (tl.abs(mass - 1.0) > loose) & (mass > 0.0)
-    if KIND == ENTMAX15:  # F'' is half the size of the support
-        return far & (0.25 * columns * mass * step * step > 0.5 * loose)
-    elif KIND == SHARP:
-        return far & (tl.abs(step) > sharp_touch(e))
-    elif KIND >= GENERAL:
-        return far & ((e > TAME) | (tl.abs(step) > leap))
-    else:
-        return far
-
-
-@triton.jit
-def _falls(mass, excess, KIND: tl.constexpr):
-    """Whether |F - 1| is below `excess`, as it is until rounding ends it.
-
-    Where powers are needed it may rise when the step before moved the support.
-    """
-    falls = tl.abs(mass - 1.0) < excess
-    if KIND >= GENERAL:
-        falls = falls | (excess > STRAY)
-    return falls
-
-
-@triton.jit
-def _narrow(point, mass, low, high):
-    """The bracket with a point in it where F is `mass`."""
-    return tl.where(mass >= 1.0, point, low), tl.where(mass < 1.0, point, high)
-
-
-@triton.jit
-def _ahead(point, step, low, high, KIND: tl.constexpr):
-    """point + step; where powers are needed, the middle of the bracket if that is not inside it."""
-    ahead = point + step
-    if KIND >= GENERAL:
-        outside = ((ahead <= low) | (ahead >= high)) & (ahead != point)
-        ahead = tl.where(outside, 0.5 * (low + high), ahead)
-    return ahead
-
-
-@triton.jit
-def sharp_touch(e):
-    """The length of Newton's step after which p is good to 1e-7, also where it moves the support.
-
-    A score that comes in misses (e step)^(1/e); one that goes out takes at most about half of that too
-    much off the others.
-    """
-    return tl.minimum(tl.exp2(-23.0 * e), 2e-4)
-
-
-@triton.jit
-def climb(
-    visit: tl.constexpr, data, point, e, columns, loose, leap, R: tl.constexpr, KIND: tl.constexpr
-):
-    """(point, step) whose sum is the root, from a point at or to the left of it.
-
-    Ends when |F - 1| is below `loose`, when it must be after the next step (`leap`: the length from
-    which one by Halley suffices), or when it no longer falls (rounding). NaN ends at once.
-    """
-    mass, step = visit(data, point, e, KIND)
-    low, high = _narrow(point, mass, first_point(e, KIND), point + float("inf"))
-    excess = tl.abs(mass - 1.0)
-    climbing = _goes_on(mass, step, e, columns, loose, leap, KIND)
-    while any_row(climbing, R):
-        ahead = _ahead(point, step, low, high, KIND)
-        climbing = climbing & (ahead != point)
-        point = tl.where(climbing, ahead, point)
-        mass, new_step = visit(data, point, e, KIND)
-        low, high = _narrow(point, mass, low, high)
-        falls = _falls(mass, excess, KIND)
-        excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
-        step = tl.where(climbing, new_step, step)
-        climbing = climbing & falls & _goes_on(mass, step, e, columns, loose, leap, KIND)
-    return point, tl.where(mass > 0.0, step, 0.0)
-
-
-@triton.jit
-def leap_of(e):
-    """The length of Halley's step after which A is good to about 1e-3."""
-    return tl.minimum(0.1 / tl.maximum(tl.abs(e), 0.05), 2.0)
-
-
-@triton.jit
 def _certain_steps(z, point, lowest, e, KIND: tl.constexpr):
     """A point at or to the left of the root, by Newton's method from any point not below `lowest`."""
     for _ in tl.static_range(CERTAIN):
@@ -352,19 +275,19 @@ def settle(z, point, e, columns, R: tl.constexpr, KIND: tl.constexpr):
     This is `climb` for powers, which keeps the powers of its last visit: they cost most.
     """
     first, second, mass, step, long = _kept_visit(z, point, e, KIND)
-    low, high = _narrow(point, mass, first_point(e, KIND), point + float("inf"))
+    low, high = narrowed(point, mass, first_point(e, KIND), point + float("inf"))
     excess = tl.abs(mass - 1.0)
-    climbing = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
+    climbing = needs_more(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
     while any_row(climbing, R):
-        ahead = _ahead(point, step, low, high, KIND)
+        ahead = next_point(point, step, low, high, KIND)
         climbing = climbing & (ahead != point)
         point = tl.where(climbing, ahead, point)
         first, second, mass, new_step, long = _kept_visit(z, point, e, KIND)
-        low, high = _narrow(point, mass, low, high)
-        falls = _falls(mass, excess, KIND)
+        low, high = narrowed(point, mass, low, high)
+        falls = still_falls(mass, excess, KIND)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
-        goes_on = _goes_on(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
+        goes_on = needs_more(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
         climbing = climbing & falls & goes_on
     return first, second, point, tl.where(mass > 0.0, step, 0.0)
 

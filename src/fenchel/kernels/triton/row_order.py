@@ -18,10 +18,10 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.addressing import Rows, Strides
+from fenchel.kernels.triton.climbing import TAME
 from fenchel.kernels.triton.configuration import ceiling, power_of_two
 from fenchel.kernels.triton.entries import EACH_ROW
 from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.normalizer import TAME
 from fenchel.kernels.triton.tiles import row_epsilon
 
 KINDS: tl.constexpr = tl.constexpr(3)  # up to TAME, up to alpha = 2, and above

@@ -16,6 +16,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from fenchel.kernels.triton.climbing import climb
 from fenchel.kernels.triton.entries import (
     FARTHEST,
     STEEP,
@@ -27,7 +28,6 @@ from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
     FINE,
     approach,
-    climb,
     settle,
     shifted_entry,
     tile_visit,

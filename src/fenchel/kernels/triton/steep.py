@@ -98,6 +98,12 @@ def fold(a, b, c, d, WHAT: tl.constexpr):
 
 
 @triton.jit
+def nothing(WHAT: tl.constexpr):
+    """What changes no contribution that it is folded with."""
+    return float("-inf") if WHAT == NEIGHBOURS else 0.0
+
+
+@triton.jit
 def over_row(a, b, WHAT: tl.constexpr):
     """The contributions of a tile together, row by row."""
     if WHAT == NEIGHBOURS:

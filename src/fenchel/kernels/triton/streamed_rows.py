@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.climbing import climb
 from fenchel.kernels.triton.entries import entry, two_sum
 from fenchel.kernels.triton.groups import (
     CLOSE,
@@ -26,7 +27,7 @@ from fenchel.kernels.triton.groups import (
 )
 from fenchel.kernels.triton.half_rows import begin_halfway
 from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.normalizer import FINE, climb, tile_visit
+from fenchel.kernels.triton.normalizer import FINE, tile_visit
 from fenchel.kernels.triton.reductions import SLAB_AXIS, row_max
 from fenchel.kernels.triton.tiles import finite_peak, tile_rows
 
