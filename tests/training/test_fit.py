@@ -232,3 +232,9 @@ def test_examples_without_targets_or_none_at_all_are_refused(tmp_path: Path):
 def test_devices_that_lightning_refuses_are_told(tmp_path: Path, devices: int | str):
     with pytest.raises(FenchelError, match="Lightning refuses these devices"):
         fit_small(tmp_path / "run", devices=devices)
+
+
+def test_no_more_processes_are_started_than_there_are_cores(tmp_path: Path):
+    with pytest.raises(FenchelError, match=r"devices of at most \d+.* got devices=9999"):
+        fit_small(tmp_path / "run", devices=9999)
+    assert not (tmp_path / "run" / "config.json").exists()

@@ -28,7 +28,8 @@ def entmax(
         scores: real scores of any shape; −inf is never attended.
         alpha: a number above 0, or a tensor of them that broadcasts to `scores` with size 1 along
             `dim` (one α a row, a head, a batch…). A tensor is differentiable. Under `torch.compile`
-            a number is part of the graph: one that changes from step to step should be a tensor.
+            a number is part of the graph, and each new one compiles it again: one that changes from
+            step to step should be a tensor.
         dim: the dimension that sums to one.
         mask: boolean, broadcasts to `scores`; True marks what may be attended. A row with nothing
             left is all zeros and passes no gradient.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from fenchel.errors import FenchelError
+from fenchel.errors import FenchelError, rule
 from fenchel.extras import require
 from fenchel.training.graphs import records_steps
 from fenchel.training.optimizer import quick_products
@@ -28,7 +29,7 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
         logs = require("lightning.pytorch.loggers", extra="train")
         logger = logs.TensorBoardLogger(run.path / "logs", name="", version="")
     try:
-        return lightning.Trainer(
+        trainer = lightning.Trainer(
             accelerator=config.accelerator,
             devices=config.devices,
             num_nodes=config.nodes,
@@ -46,6 +47,18 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
         )
     except REFUSALS as error:
         raise FenchelError(f"Lightning refuses these devices: {error}") from error
+    _check_processes(trainer)
+    return trainer
+
+
+def _check_processes(trainer: Any) -> None:
+    """Lightning starts any number of processes where there is no GPU."""
+    cores = os.cpu_count() or 1
+    on_cpu = isinstance(trainer.accelerator, lightning.accelerators.CPUAccelerator)
+    if on_cpu and trainer.num_devices > cores:
+        expected = f"devices of at most {cores}, the cores of this machine"
+        got = f"devices={trainer.num_devices} without a GPU"
+        raise rule("every process has a core", expected=expected, got=got)
 
 
 @contextmanager

@@ -141,7 +141,7 @@ def _forward_row(arguments, row, k, columns, workspace):
     values = as_type_of(scores, advance(near, columns))
     maxima = advance(values, columns)
     largest = _block_maxima(scores, columns, maxima)
-    if math.isnan(largest):
+    if not largest < math.inf:
         fill(out, columns, math.nan)
         return
     rank = max(math.ceil(min(k, float64(columns))), 1)
@@ -151,7 +151,7 @@ def _forward_row(arguments, row, k, columns, workspace):
         _write_all(scores, columns, bound, out)
         return
     anchor, tau = float64(ranked(values, count, rank)), 0.0
-    if k > 0.0 and anchor < math.inf:
+    if k > 0.0:
         inside, ones = _recentre(values, count, anchor, near)
         tau = _solve(near, inside, k - ones)
     _write(scores, columns, maxima, bound, anchor, tau, out)

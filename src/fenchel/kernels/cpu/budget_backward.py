@@ -6,6 +6,8 @@ Where p is NaN so is the gradient.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from numba import float64
 from torch import Tensor
@@ -23,7 +25,8 @@ def _sums(grad, p, columns):
     total, size = 0.0, 0.0
     for i in range(columns):
         between = load(p, i) > zero and load(p, i) < one
-        total += float64(load(grad, i)) if between else load(p, i) - load(p, i)
+        nothing = 0.0 if load(p, i) == load(p, i) else math.nan
+        total += float64(load(grad, i)) if between else nothing
         size += 1.0 if between else 0.0
     return total, size
 

@@ -34,19 +34,19 @@ def budget(scores: Tensor, k: float | Tensor) -> Tensor:
     lower = torch.full_like(anchor, -1.0)
     tau = solve_decreasing(evaluate, lower, torch.zeros_like(lower))
     p = torch.where(available <= target, 1.0, (near - tau).clamp(0, 1))
-    poisoned = wide.isnan().any(-1, keepdim=True)
-    return torch.where(poisoned, torch.nan, torch.where(present, p, 0.0)).to(scores.dtype)
+    finite = wide.amax(-1, keepdim=True) < float("inf")
+    return torch.where(finite, torch.where(present, p, 0.0), torch.nan).to(scores.dtype)
 
 
 def budget_backward(grad: Tensor, p: Tensor, k: float | Tensor, dim: int = -1) -> Tensor:
     """J g = s∘(g − mean of g over s), s the entries strictly between 0 and 1; J is symmetric."""
-    between = ((p > 0) & (p < 1)).to(p.dtype)
+    between = _strictly_between(p)
     return between * (grad - mean(grad, between, dim))
 
 
 def budget_derivative(p: Tensor, k: Tensor, dim: int = -1) -> Tensor:
     """∂p/∂k: one unit more is shared evenly by the entries strictly between 0 and 1."""
-    between = ((p > 0) & (p < 1)).to(p.dtype)
+    between = _strictly_between(p)
     return between / between.sum(dim, keepdim=True).clamp(min=1)
 
 
@@ -54,3 +54,8 @@ def budget_backward_k(grad: Tensor, p: Tensor, k: Tensor) -> tuple[Tensor, Tenso
     """The gradients in the scores and in k, the latter one a row."""
     by_k = (grad * budget_derivative(p, k)).sum(-1)
     return budget_backward(grad, p, k).to(p.dtype), by_k.to(torch.float64)
+
+
+def _strictly_between(p: Tensor) -> Tensor:
+    """One where 0 < p < 1, NaN where p is."""
+    return ((p > 0) & (p < 1)).to(p.dtype) + (p - p)

@@ -38,9 +38,10 @@ def support_log(p: Tensor) -> Tensor:
 
 
 def support_power(p: Tensor, exponent: float | Tensor) -> Tensor:
-    """p**exponent on the support, exactly zero off it."""
+    """p**exponent on the support, exactly zero off it; NaN stays."""
     positive = p > 0
-    return torch.where(positive, torch.where(positive, p, torch.ones_like(p)) ** exponent, 0.0)
+    power = torch.where(positive, p, torch.ones_like(p)) ** exponent
+    return torch.where(positive, power, torch.where(p.isnan(), p, 0.0))
 
 
 def phi1(z: Tensor) -> Tensor:

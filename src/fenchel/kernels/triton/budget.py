@@ -149,7 +149,7 @@ def budget_rows(
         x = row_block(row, start, HELD, K)
         p = tl.where(available.to(tl.float64) <= k, 1.0, _shares(x, anchor, tau))
         p = tl.where(x == float("-inf"), 0.0, p)
-        p = tl.where(peak == peak, p, float("nan"))
+        p = tl.where(peak < float("inf"), p, float("nan"))
         store_block(out, p, start, columns, out_steps[3], K)
 
 
