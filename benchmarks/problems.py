@@ -79,7 +79,8 @@ def cpu_cases(
             if columns <= elements
         ]
     share = elements / ELEMENTS
-    return cases + _continuous_cases("cpu", share) + _search_cases("cpu", share)
+    cases += _continuous_cases("cpu", share) + _search_cases("cpu", share)
+    return cases + _call_cases("cpu")
 
 
 def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
@@ -102,11 +103,15 @@ def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
             for rows, columns in GPU_STRUCTURED
         ]
     cases += _continuous_cases("cuda", 1 / share) + _search_cases("cuda", 1 / share)
-    cases += [
-        Case("maps", *TINY, torch.float32, backward, "cuda", clock="host")
+    return cases + _call_cases("cuda")
+
+
+def _call_cases(device: str) -> list[Case]:
+    """What a call costs, without and with gradients."""
+    return [
+        Case("maps", *TINY, torch.float32, backward, device, clock="host")
         for backward in (False, True)
     ]
-    return cases
 
 
 def _continuous_cases(device: str, share: float) -> list[Case]:

@@ -66,12 +66,13 @@ class CudaTimer:
 
 
 class HostTimer:
-    """The time until calls return, whatever the device still has to do."""
+    """The time until calls return, whatever a GPU still has to do."""
 
     CALLS = 50
 
     def time(self, step: Callable[[], object]) -> float:
-        torch.cuda.synchronize()
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(self.CALLS):
             step()

@@ -181,6 +181,8 @@ def test_settings_are_checked_and_said():
         fenchel.Custom(1.5)
     with pytest.raises(fenchel.FenchelError, match="tolerance must be above 0"):
         fenchel.Custom(half_square, tolerance=0.0)
+    with pytest.raises(fenchel.FenchelError, match=r"max_iterations counts steps.*got 2\.5"):
+        fenchel.Custom(half_square, max_iterations=2.5)
     with pytest.raises(fenchel.FenchelError, match="gamma must be above 0"):
         fenchel.Custom(half_square, gamma=-1.0)
     assert repr(fenchel.Custom(half_square, 2.0)) == "Custom(fn=half_square, gamma=2.0)"

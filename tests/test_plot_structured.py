@@ -58,6 +58,13 @@ def test_segments_have_a_border_wherever_the_weight_changes():
     assert [label.get_text() for label in ax.get_xticklabels()] == WORDS
 
 
+def test_every_word_has_a_score_which_may_be_a_tensor():
+    scores = torch.randn(3, requires_grad=True)
+    assert len(fenchel.plot.segments(["a", "b", "c"], scores).get_xticklabels()) == 3
+    with pytest.raises(fenchel.FenchelError, match="every word has a score: expected 2 scores"):
+        fenchel.plot.segments(["a", "b"], scores)
+
+
 @pytest.mark.parametrize("strength", [0.0, 0.03])
 def test_regions_are_drawn_with_zeros_left_out(strength):
     *_, last = plot.regions(strength=strength, size=14).axes

@@ -29,7 +29,7 @@ def check_scores(scores: Tensor, name: str = "scores") -> None:
 
 def canonical_dim(dim: int, ndim: int) -> int:
     """`dim` as a negative number, which stays true when dimensions are added in front."""
-    if not isinstance(dim, Integral) or not -ndim <= dim < ndim:
+    if (type(dim) is not int and not isinstance(dim, Integral)) or not -ndim <= dim < ndim:
         raise rule("dim must exist", expected=f"a dim in [{-ndim}, {ndim - 1}]", got=dim)
     return int(dim) if dim < 0 else int(dim) - ndim
 
@@ -48,7 +48,7 @@ def check_parameter(
     value: float | Tensor, scores: Tensor, dim: int, *, name: str, above: float
 ) -> float | Tensor:
     """A number above `above`, or a floating tensor that broadcasts to one value a row of `scores`."""
-    if isinstance(value, Tensor):
+    if type(value) is not float and isinstance(value, Tensor):
         if value.dtype == torch.bool or value.dtype.is_complex:
             raise rule(f"{name} must be real", expected="a real dtype", got=value.dtype)
         if not value.dtype.is_floating_point:

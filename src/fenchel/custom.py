@@ -62,6 +62,9 @@ class Custom(Regularizer):
             raise rule("fn must be a function", expected="a callable", got=type(fn).__name__)
         if tolerance is not None:
             check_number(tolerance, name="tolerance", above=0)
+        if not isinstance(max_iterations, int) or max_iterations < 1:
+            expected = "a whole number of at least 1"
+            raise rule("max_iterations counts steps", expected=expected, got=max_iterations)
         self.fn, self.tolerance, self.max_iterations = fn, tolerance, max_iterations
 
     def __repr__(self) -> str:

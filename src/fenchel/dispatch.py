@@ -92,7 +92,7 @@ class Kernel(NamedTuple):
 
 def kernel(module: str, operator: str, tensor: Tensor) -> Kernel:
     """The implementation of `operator` for `tensor`, from `kernels/<choice>/<module>`."""
-    choice, found = _find(module, operator, tensor.device.type, tensor.dtype, _forced.get())
+    choice, found = _find(module, operator, tensor.device, tensor.dtype, _forced.get())
     record = _record.get()
     if record is not None:
         record.append(choice)
@@ -101,15 +101,15 @@ def kernel(module: str, operator: str, tensor: Tensor) -> Kernel:
 
 def chosen(module: str, operator: str, tensor: Tensor) -> str:
     """The name of the implementation of `operator` that would run."""
-    choice, _ = _find(module, operator, tensor.device.type, tensor.dtype, _forced.get())
+    choice, _ = _find(module, operator, tensor.device, tensor.dtype, _forced.get())
     return choice.implementation
 
 
 @cache
 def _find(
-    module: str, operator: str, device: str, dtype: torch.dtype, forced: str | None
+    module: str, operator: str, device: torch.device, dtype: torch.dtype, forced: str | None
 ) -> tuple[Choice, Kernel]:
-    choice = _choose(module, operator, device, dtype, forced)
+    choice = _choose(module, operator, device.type, dtype, forced)
     function = getattr(_home(choice.implementation, module), operator)
     return choice, Kernel(function, strided=choice.implementation == "triton")
 

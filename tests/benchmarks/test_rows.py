@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import fields, replace
 
 import pytest
@@ -14,7 +15,7 @@ from benchmarks.environment import Environment, describe
 from benchmarks.problems import Case
 from benchmarks.rows import Row, make_rows, measured_before, newest, read, update
 from benchmarks.runner import Measurement
-from benchmarks.timing import WallTimer, timer_for
+from benchmarks.timing import HostTimer, WallTimer, timer_for
 from tests.benchmarks.made_up import operation, row
 
 
@@ -60,6 +61,8 @@ def test_environment_says_where_it_ran():
     assert environment.fenchel == fenchel.__version__
     assert environment.peers.startswith("entmax 1.3")
     assert isinstance(timer_for(Case("maps", 4, 8)), WallTimer)
+    assert HostTimer().time(lambda: time.sleep(1e-3)) >= 1e-3
+    assert isinstance(timer_for(Case("maps", 4, 8, clock="host")), HostTimer)
 
 
 def test_rows_survive_the_file_and_replace_only_their_own_commit(tmp_path):

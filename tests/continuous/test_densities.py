@@ -298,6 +298,8 @@ def test_they_expand_and_repeat_as_distributions_do(density):
     t = density.sample()
     torch.testing.assert_close(larger.log_prob(t), density.log_prob(t).expand(4, 3))
     torch.testing.assert_close(larger.variance, density.variance.expand(larger.variance.shape))
+    assert larger.rsample((0,)).shape == (0, 4, 3, *density.event_shape)
+    assert larger.log_prob(torch.nan * t).isnan().all()
     assert repr(density)
 
 

@@ -22,6 +22,7 @@ from fenchel.continuous import (
     entmax,
     fit_mixture,
     normalizer,
+    prediction,
     regular_positions,
     ridge_values,
     tsallis_negentropy,
@@ -99,8 +100,10 @@ def test_alpha_has_its_range_in_every_dimension(basis, alpha, message):
 
 
 def test_angles_are_at_least_two():
-    with broken("angles are nodes of an integral: expected at least 2, got 1"):
-        entmax(torch.zeros(2), EYE, PLANE, angles=1)
+    for angles in (1, 40.0):
+        expected = "a whole number of at least 2"
+        with broken(f"angles are nodes of an integral: expected {expected}, got {angles}"):
+            entmax(torch.zeros(2), EYE, PLANE, angles=angles)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +248,16 @@ def test_other_functions_state_their_rules():
         normalizer(torch.zeros(2), torch.ones(3))
     with broken("there must be points: expected shape (…, n), n ≥ 1, got (0,)"):
         normalizer(torch.zeros(0), torch.ones(0))
+    with broken("alpha lies between 0 and 2: expected 0 < alpha ≤ 2, got tensor(1.5000)"):
+        normalizer(torch.zeros(2), torch.ones(2), torch.tensor(1.5))
+    with broken("every point has a weight: expected a torch.Tensor, got list"):
+        normalizer(torch.zeros(2), [1.0, 1.0])
+    with broken("no weight is negative: expected weights from 0 on, got others at batch item 1"):
+        normalizer(torch.zeros(2), torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
+    with broken("a point has weight: expected a weight above 0, got none"):
+        prediction(torch.zeros(2), torch.zeros(2))
+    with broken("every mode has a width: expected a floor above 0 for more than one mode, got 0.0"):
+        fit_mixture(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), modes=2)
 
 
 def test_layers_state_their_rules():
@@ -261,6 +274,10 @@ def test_layers_state_their_rules():
         layer(torch.zeros(4), VALUES)
     with broken("values belong to the query: expected shape (3, L, E), got (2, 3, 4)"):
         layer(torch.zeros(3, 4), VALUES)
+    with broken("keys belong to the values: expected shape (2, 3, …), got (2, 5, 4)"):
+        layer(torch.zeros(2, 4), VALUES, keys=torch.zeros(2, 5, 4))
+    with broken("mask marks what is valid: expected a boolean tensor, got torch.float32"):
+        layer(torch.zeros(2, 4), VALUES, mask=torch.ones(2, 3))
     two = ContinuousAttention1d.pooled(4, LINE, heads=3)
     with broken("heads share the values: expected a multiple of 3 heads, got 4"):
         two(torch.zeros(2, 4), VALUES)

@@ -153,6 +153,14 @@ def test_lengths_and_masks_are_a_loop_over_the_sequences(name):
         torch.testing.assert_close(masked[i : i + 1], alone)
 
 
+@pytest.mark.parametrize("name", ["pooled 1d", "moments 1d", "combined 1d"])
+def test_one_mask_for_all_is_the_same_mask_for_each(name):
+    layer, (query, values) = layers()[name], inputs(2, 12)  # as many steps as values
+    mask = torch.arange(12) % 3 > 0
+    each, _ = layer(query, values, mask=mask.expand(2, 12))
+    torch.testing.assert_close(layer(query, values, mask=mask)[0], each)
+
+
 @pytest.mark.parametrize("name", ["pooled 2d", "moments 2d", "combined 2d"])
 def test_bounding_boxes_are_places(name):
     layer = layers()[name]

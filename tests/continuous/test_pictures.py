@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, Normal
 
-from fenchel import plot
+from fenchel import FenchelError, plot
 from fenchel.continuous import BetaGaussian, Mixture, TruncatedParabola, TruncatedParaboloid
 
 WORDS = ["the", "sea", "was", "calm", "and", "the", "boats", "came", "home"]
@@ -72,6 +72,22 @@ def test_gaussians_and_paraboloids_are_drawn_alike():
     ):
         assert ink(plot.ellipse_over_image(torch.rand(5, 5), density).figure) > 0.1
     assert plot.density_over_text(WORDS, Normal(0.5, 0.1), alpha=1.0).figure is not None
+
+
+def test_what_cannot_be_drawn_says_so():
+    line = TruncatedParabola(torch.tensor([0.2, 0.7]), torch.tensor([0.02, 0.1]))
+    with pytest.raises(FenchelError, match=r"one density is drawn.*got batch \(2,\)"):
+        plot.density_over_text(WORDS, line)
+    with pytest.raises(FenchelError, match=r"one density.*on the plane.*events \(\)"):
+        plot.ellipse_over_image(torch.rand(4, 4), TruncatedParabola(0.2, 0.1))
+    with pytest.raises(FenchelError, match="a text has words"):
+        plot.density_over_text([], TruncatedParabola(0.2, 0.1))
+
+
+def test_a_density_that_is_being_learned_may_be_drawn():
+    loc = torch.tensor([0.5, 0.5], requires_grad=True)
+    matrix = (0.01 * torch.eye(2)).requires_grad_()
+    assert plot.ellipse_over_image(torch.rand(4, 4), TruncatedParaboloid(loc, matrix)).get_lines()
 
 
 def test_figure_one_has_its_panels():

@@ -13,6 +13,7 @@ from fenchel.continuous import GaussianBasis, box_positions, regular_positions, 
 from fenchel.continuous import values as values_module
 
 BASIS = GaussianBasis.grid(6, (0.1, 0.4), dtype=torch.float64)
+LINE = GaussianBasis.grid(5, 0.2)
 PLANE = GaussianBasis.grid((3, 3), 0.3, dtype=torch.float64)
 
 
@@ -122,6 +123,23 @@ def test_regressions_are_kept_by_length_and_die_with_their_basis(monkeypatch):
     del basis, fresh
     gc.collect()
     assert len(values_module._regressors) < before
+
+
+def test_a_basis_with_other_tensors_has_other_regressions():
+    basis, values = GaussianBasis.grid(64, 0.2), torch.randn(1, 7, 2)
+    for width in range(1, 9):
+        basis.scales = torch.full((64,), 0.05 * width)  # where one of those before may have been
+        fresh = GaussianBasis(basis.centers.clone(), basis.scales.clone())
+        assert torch.equal(ridge_values(values, None, basis), ridge_values(values, None, fresh))
+
+
+def test_a_basis_may_be_made_and_first_used_in_inference_mode():
+    values = torch.randn(2, 7, 2, dtype=torch.float64)
+    with torch.inference_mode():
+        ridge_values(values, None, GaussianBasis.grid(5, 0.2))
+        ridge_values(values, None, basis := GaussianBasis(LINE.centers, LINE.scales))
+    ridge_values(values.requires_grad_(), None, basis).sum().backward()
+    assert values.grad is not None
 
 
 def test_a_basis_that_is_learned_gets_gradients_and_is_never_kept():

@@ -73,6 +73,21 @@ def test_a_first_line_may_name_the_columns_in_any_order(tmp_path):
         read_parallel(write(tmp_path, "empty.tsv", "source\ttarget"))
 
 
+@pytest.mark.parametrize("names", ["Lemma\tForm\tTags", " lemma\tform \ttags"])
+def test_names_of_columns_may_be_written_large(tmp_path, names):
+    path = write(tmp_path, "de.tsv", names, "Haus\tHäuser\tN;PL")
+    assert read_inflection(path) == [Example("Haus", "Häuser", ("de", "N", "PL"), "de")]
+
+
+@pytest.mark.parametrize("names", ["lemma\tform\ttags\tfrequency", "lemma\ttags\tlanguage"])
+def test_names_of_other_columns_are_no_example(tmp_path, names):
+    path = write(tmp_path, "de.tsv", names, *["\t".join("abcd"[: names.count("\t") + 1])] * 2)
+    with pytest.raises(
+        FenchelError, match=r"line 1: unknown names of columns: expected lemma<tab>"
+    ):
+        read_inflection(path, need_targets=True)
+
+
 def test_json_lines_have_the_same_names(tmp_path):
     rows = (
         {"lemma": "Haus", "form": "Häuser", "tags": "N;PL"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -11,3 +13,16 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches go to the interpreter where there is no GPU."""
     if not torch.cuda.is_available():
         monkeypatch.setenv("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(autouse=True)
+def decided_anew() -> Iterator[None]:
+    """Tests change what the launches of a GPU are decided by."""
+    if not torch.cuda.is_available():
+        yield
+        return
+    from fenchel.kernels.triton.replay import forget
+
+    forget()
+    yield
+    forget()

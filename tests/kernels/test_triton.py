@@ -48,6 +48,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(entmax, "groups_shape", _small_groups)
         monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: configuration.Tile(2, 1, 4, 1))
         monkeypatch.setattr(entmax_loss, "groups_shape", _small_groups)
+        monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: configuration.Tile(4, 1, 4, 1))
         monkeypatch.setattr(weight_gradient, "groups_shape", _small_groups)
     return request.param
 
@@ -267,34 +268,6 @@ def test_loss_and_its_slopes(kernel: str, alpha: float | str, targets: str) -> N
     by_alpha = entmax_loss.entmax_loss_alpha(scores, target, values, found, *options)
     arguments = (scores.double(), exact[0], values.double(), normalizer, *options)
     assert _error(by_alpha, reference_loss.entmax_loss_alpha(*arguments)) <= 2e-5
-
-
-@pytest.mark.parametrize("kernel", ["groups"], indirect=True)
-@pytest.mark.parametrize(
-    ("alpha", "targets"), [(2.0, CLASSES), (1.5, SMOOTHED), (1.3, CLASSES), (1.5, PROBABILITIES)]
-)
-def test_the_gradient_reads_no_group_without_support(
-    kernel: str, alpha: float, targets: str
-) -> None:
-    scores, target, value, options = _loss_problem(alpha, targets)
-    scores[3, 7] = NAN
-    groups = entmax_loss.kept_maxima(10, target, value)
-    assert groups == (0 if targets == PROBABILITIES else 3)
-    maxima = scores.new_empty(5, groups)
-    _, normalizer = entmax_loss.entmax_loss(scores, target, value, *options, maxima)
-    _, found = entmax_loss.entmax_loss(scores, target, value, *options)
-    assert torch.equal(normalizer[:3], found[:3])
-    grad = _tensor(5)
-    expected = entmax_loss.entmax_loss_backward(grad, scores, target, value, found, *options)
-    for row in range(5):
-        p = reference.entmax(scores[row], value)
-        for group in range(groups):
-            if p[4 * group : 4 * group + 4].eq(0).all():
-                scores[row, 4 * group : 4 * group + 4] = NAN
-    slope = entmax_loss.entmax_loss_backward(
-        grad, scores, target, value, normalizer, *options, maxima
-    )
-    torch.testing.assert_close(slope, expected, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize(("alpha", "targets"), [(1.0, CLASSES), ("rows", SMOOTHED)])

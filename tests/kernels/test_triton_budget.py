@@ -83,6 +83,19 @@ def test_huge_and_tiny_scores(k: float, scale: float):
     _assert_same(kernels.budget(x, k), reference.budget(x.double(), k))
 
 
+@pytest.mark.usefixtures("length")
+@pytest.mark.parametrize("k", [4.5, 15])
+def test_rows_that_no_normal_law_describes(k: float):
+    """Far scores, floats that lie apart by 2 and by 1/2, equal ones, and one above all others."""
+    x = torch.randn(5, 20).to(DEVICE)
+    x[0, 12:] = -1e9
+    x[1] = 2.0**24 + 2 * torch.arange(20)
+    x[2] = 2.0**22 + 0.5 * torch.arange(20)
+    x[3] = 0.3
+    x[4, 6] = 1e4
+    _assert_same(kernels.budget(x, k), reference.budget(x.double(), k))
+
+
 @pytest.mark.parametrize("k", [1, 2, 3.5, 7])
 def test_ties_of_every_sign(k: float):
     rows = [[0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 2.0], [-3.0] * 7, [5.0] * 3 + [4.0] * 4]

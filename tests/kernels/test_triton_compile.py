@@ -42,6 +42,7 @@ STRUCTURED_PROBLEMS = (  # columns, dtype, whether there is a mask, strength
 THRESHOLD_PROBLEMS = (  # columns, dtype, whether there is a mask, alpha or k
     (NARROW, torch.bfloat16, False, 2.0),
     (SHORT, torch.float32, False, USUAL),
+    (MEDIUM, torch.float32, True, 2.0),
     (LONG, torch.float32, False, 2.0),
     (LONG, torch.float32, True, EACH_ROW),
 )
@@ -51,13 +52,15 @@ KERNELS = {
     "backward_tile", "backward_blocks",
     "group_maxima", "solve_groups", "write_groups", "loss_tile", "loss_groups",
     "terms_rows", "slope_tile", "alpha_rows", "smooth_rows", "slope_groups", "slope_of_groups",
-    "loss_streamed",
+    "loss_streamed", "loss_near_rows",
     "softmax_parts", "write_softmax", "softmax_loss_rows",
-    "list_rows", "name_full_rows", "add_full_rows", "sum_classes",
+    "list_rows", "name_full_rows", "add_full_rows", "add_all_rows", "sum_classes",
     "multiply_full_rows", "use_lists", "scale_blocks",
     "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
     "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
-    "normmax_rows", "normmax_pull_back", "budget_rows", "budget_pull_back",
+    "normmax_rows", "normmax_pull_back", "norm_tile", "solve_norm_groups",
+    "budget_tile", "solve_budget_groups", "write_above_threshold",
+    "threshold_backward_tile", "threshold_backward_blocks",
 }  # fmt: skip
 
 requires_triton = pytest.mark.skipif(
@@ -143,9 +146,11 @@ def _layer_calls() -> None:
 
     scores, hidden = (torch.empty(2, size, dtype=torch.bfloat16) for size in (LONG, 64))
     index = torch.zeros(2, dtype=torch.int64)
-    maxima = torch.empty(2, entmax_loss.kept_maxima(LONG, index, USUAL))
-    loss, normalizer = entmax_loss.entmax_loss(scores, index, USUAL, -100, 0.0, maxima)
-    entmax_loss.entmax_loss_backward(loss, scores, index, USUAL, normalizer, -100, 0.0, maxima)
+    numbers = entmax_loss.kept_numbers(LONG, index, USUAL)
+    listed = torch.empty(2, numbers, dtype=torch.int32)
+    for alpha in (USUAL, 1.3):
+        loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100, 0.0, listed)
+        entmax_loss.entmax_loss_backward(loss, scores, index, alpha, normalizer, -100, 0.0, listed)
     weight = torch.empty(LONG, 64, dtype=torch.bfloat16)
     for by_weight in (weight, weight.float()):
         total = weight_gradient.SparseWeightGradient(by_weight, hidden, index, 2)
@@ -209,6 +214,8 @@ def _describe(value: Any, path: tuple[int, ...], constants: dict, attributes: di
         return "constexpr"
     if isinstance(value, tuple):
         return tuple(_describe(v, (*path, i), constants, attributes) for i, v in enumerate(value))
+    if hasattr(value, "block_shape"):
+        return f"tensordesc<{_describe(value.base, path, {}, {})[1:]}{value.block_shape}>"
     if isinstance(value, torch.Tensor):
         attributes[path] = [["tt.divisibility", 16]]
         short = {"float": "fp", "bfloat": "bf", "int": "i", "bool": "i1"}
@@ -245,6 +252,7 @@ def _compile(kernel: Any, args: tuple, options: dict, capability: int) -> None:
 
 
 def main(capability: int) -> None:
+    from triton import knobs
     from triton.runtime.jit import JITFunction
 
     launches: dict[str, tuple] = {}
@@ -255,6 +263,7 @@ def main(capability: int) -> None:
         launches[repr((self.__name__, *variant))] = (self, args, options)
 
     JITFunction.run = record
+    knobs.runtime.launch_enter_hook = print  # where launches are watched, none is repeated
     for columns, dtype, masked, alphas in PROBLEMS:
         for alpha in alphas:
             _calls(columns, dtype, masked, alpha)

@@ -88,14 +88,15 @@ def test_powers_that_leave_float64_do_so_in_pairs():
     )
 
 
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
 @pytest.mark.parametrize("dtype", HALF)
-def test_half_precision_is_rounded_once(dtype: torch.dtype):
+def test_half_precision_is_rounded_once(dtype: torch.dtype, alpha: float):
     x = scores().to(dtype)
-    p, exact = kernels.normmax(x, 1.5), reference.normmax(x.double(), 1.5)
+    p, exact = kernels.normmax(x, alpha), reference.normmax(x.double(), alpha)
     assert p.dtype == dtype
     assert_rounded_once(p, exact)
-    slopes = reference.normmax_backward(x.double().nan_to_num(0, 0, 0), p.double(), 1.5)
-    found = kernels.normmax_backward(x.nan_to_num(0, 0, 0), p, 1.5)
+    slopes = reference.normmax_backward(x.double().nan_to_num(0, 0, 0), p.double(), alpha)
+    found = kernels.normmax_backward(x.nan_to_num(0, 0, 0), p, alpha)
     assert _relative_error(found, slopes) <= torch.finfo(dtype).eps
 
 
@@ -117,6 +118,30 @@ def test_masks_strides_and_other_dimensions():
     assert _relative_error(by_alpha, slope) <= 1e-12
 
 
+@pytest.mark.usefixtures("length")
+def test_masks_and_strides_at_two():
+    x = torch.randn(2, 19, 3).to(DEVICE).transpose(0, 2)
+    mask = (torch.rand(3, 19, 1) > 0.3).to(DEVICE)
+    rows = x.double().masked_fill(~mask, -INF).transpose(1, 2)
+    p = kernels.normmax(x, 2.0, mask, 1)
+    assert p.stride() == torch.empty_like(x).stride()
+    assert _relative_error(p, reference.normmax(rows, 2.0).transpose(1, 2)) <= ACCURACY
+    slopes = reference.normmax_backward(x.double(), p.double(), 2.0, dim=1)
+    assert _relative_error(kernels.normmax_backward(x, p, 2.0, 1), slopes) <= ACCURACY
+
+
+@pytest.mark.usefixtures("length")
+def test_ties_and_far_scores_at_two():
+    x = torch.zeros(4, 20).to(DEVICE)
+    x[1, 3:] = -1e9
+    x[2] = 1e6 + torch.arange(20) % 3
+    x[3, 7] = 1e30
+    p = kernels.normmax(x, 2.0)
+    expected = reference.normmax(x.double(), 2.0)
+    assert _relative_error(p, expected) <= ACCURACY
+    assert torch.equal(p == 0, expected == 0)
+
+
 def test_strides_that_cannot_be_merged_are_copied():
     x = torch.randn(2, 2, 2, 2, 3).to(DEVICE).permute(3, 2, 1, 0, 4)
     grad = torch.randn(2, 2, 2, 2, 3).to(DEVICE)
@@ -130,20 +155,31 @@ def test_strides_that_cannot_be_merged_are_copied():
 
 
 @pytest.mark.usefixtures("length")
-def test_a_row_that_is_not_a_number_stays_one():
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
+def test_a_row_that_is_not_a_number_stays_one(alpha: float):
     x = torch.randn(3, 20).to(DEVICE)
     x[0, 17], x[1, 3] = NAN, INF
-    p = kernels.normmax(x, 1.5)
+    p = kernels.normmax(x, alpha)
     assert p.isnan().all(-1).tolist() == [True, True, False]
-    slope = kernels.normmax_backward(torch.ones_like(x), p, 1.5)
+    slope = kernels.normmax_backward(torch.ones_like(x), p, alpha)
     assert slope.isnan().all(-1).tolist() == [True, True, False]
     assert slope[2].isfinite().all()
 
 
-def test_a_gradient_is_not_looked_at_where_p_is_zero():
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
+def test_a_gradient_is_not_looked_at_where_p_is_zero(alpha: float):
     x = torch.tensor([[0.0, 0.5, -9.0, 0.2]]).to(DEVICE)
     grad = torch.tensor([[1.0, 2.0, NAN, 0.0]]).to(DEVICE)
-    p = kernels.normmax(x, 1.5)
-    slope = kernels.normmax_backward(grad, p, 1.5)
+    p = kernels.normmax(x, alpha)
+    slope = kernels.normmax_backward(grad, p, alpha)
     assert slope[0, 2] == 0
     assert slope.isfinite().all()
+
+
+@pytest.mark.usefixtures("length")
+def test_ties_on_the_edge_at_two_are_zero():
+    """Of four equal scores tau is 1/2 below, and of sixteen 1/4."""
+    x = torch.zeros(2, 20).to(DEVICE)
+    x[0, 4:], x[1, 16:] = -0.5, -0.25
+    p = kernels.normmax(x + 0.7, 2.0)
+    assert torch.equal(p == 0, x < 0)

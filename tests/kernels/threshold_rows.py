@@ -11,9 +11,10 @@ from torch import Tensor
 from tests.kernels.interpreted import DEVICE, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import row_programs
+    from fenchel.kernels.triton import row_programs, threshold_backward, threshold_rows
+    from fenchel.kernels.triton.configuration import Groups, ceiling, power_of_two
 
-BLOCK = 16  # columns of a row that is read in blocks
+BLOCK, GROUP = 16, 2  # columns of a row that is read in blocks, and in groups
 SCALES = (0.05, 1.0, 20.0) if DEVICE == "cuda" else (0.3,)
 WIDTHS = (300, 5000, 70_000) if DEVICE == "cuda" else (1, 2, 130)
 # Where kernels are interpreted, bfloat16 is cut off instead of rounded.
@@ -24,8 +25,17 @@ HALF = (torch.float16, torch.bfloat16) if DEVICE == "cuda" else (torch.float16,)
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether a program holds a row, or reads it block by block."""
     if request.param == "blocks":
-        monkeypatch.setattr(row_programs, "LONGEST", BLOCK)
+        for module in (row_programs, threshold_rows, threshold_backward):
+            monkeypatch.setattr(module, "LONGEST", BLOCK)
+        monkeypatch.setattr(threshold_backward, "BACKWARD_BLOCK", BLOCK)
+        monkeypatch.setattr(threshold_rows, "groups_shape", _small_groups)
     return request.param
+
+
+def _small_groups(columns: int) -> Groups:
+    """Some groups of every row, a few of them listed at once."""
+    groups = ceiling(columns, GROUP)
+    return Groups(GROUP, groups, power_of_two(groups), BLOCK // GROUP, 1, 4, 1)
 
 
 def scores(scale: float = 1.0) -> Tensor:

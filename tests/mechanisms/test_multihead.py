@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import fenchel
+from fenchel.mechanisms.exponent import Exponent
 from fenchel.mechanisms.multihead import MultiheadAttention
 
 N, L, S, E, H = 3, 4, 5, 8, 2
@@ -142,6 +143,22 @@ def test_learned_alpha_is_trained_and_saved():
     other = MultiheadAttention(E, H, dtype=torch.float64, alpha="learned")
     other.load_state_dict(ours.state_dict())
     torch.testing.assert_close(other.alpha, ours.alpha)
+
+
+@pytest.mark.parametrize("alpha", ["learned", (1.25, 2.0)])
+def test_alpha_of_a_layer_that_is_made_without_memory(alpha):
+    expected = MultiheadAttention(8, 2, alpha=alpha)
+    layer = MultiheadAttention(8, 2, alpha=alpha, device="meta").to_empty(device="cpu")
+    for module in layer.modules():
+        if isinstance(module, Exponent):
+            module.reset_parameters()
+    assert torch.equal(layer.alpha, expected.alpha)
+
+
+def test_a_learned_alpha_of_a_layer_without_memory_takes_its_start_with_a_checkpoint():
+    layer = MultiheadAttention(8, 2, alpha="learned", device="meta")
+    layer.load_state_dict(nn.MultiheadAttention(8, 2).state_dict(), assign=True)
+    assert layer.alpha.tolist() == [1.5, 1.5]
 
 
 def test_masks_of_two_kinds_may_be_mixed():

@@ -104,6 +104,10 @@ def test_a_training_step_compiles_whole(case):
             {"values": torch.zeros(B, L + 1, V)},
             r"values belong to the keys: expected shape .2, 5, ….",
         ),
+        (
+            {"projected_keys": torch.zeros(1, L, Q)},
+            r"projected_keys belong to the keys: expected shape \(2, 5, …\), got \(1, 5, 4\)",
+        ),
         ({"lengths": torch.tensor([1, 2, 3])}, r"expected shape \(2,\), got \(3,\)"),
         ({"lengths": torch.tensor([1, 6])}, "lengths must not exceed the keys"),
         ({"mask": torch.zeros(B, L)}, "mask marks what may be attended"),

@@ -232,6 +232,10 @@ def test_the_steps_can_be_traced_whole_by_compile(name: str):
         ({"attention_map": "combined", "attention_alpha": 2.5}, "α of a density.*from 1 to 2"),
         ({"attention_map": "combined", "continuous_alpha": 0.5}, "α of a density.*from 1 to 2"),
         ({"output_alpha": 0.0}, "output_alpha"),
+        ({"output_alpha": float("nan")}, "output_alpha must be above 0"),
+        ({"attention_alpha": float("nan")}, "attention_alpha is an α"),
+        ({"attention_map": "fusedmax", "attention_strength": -0.1}, "attention_strength must be"),
+        ({"attention_map": "pnormmax", "attention_strength": 1.0}, "attention_strength must be"),
         ({"share_embeddings": True, "embedding_size": 6}, "shared embeddings"),
     ],
 )

@@ -74,6 +74,8 @@ def test_the_segments_of_an_epoch_are_the_epoch(every: int | None):
         ({"epochs": 0}, "epochs is a number"),
         ({"batch_size": 2.5}, "batch_size is a number"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"learning_rate": float("inf")}, "learning_rate must be positive"),
+        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds is a time"),
         ({"schedule": "linear"}, "schedule must be known.*cosine"),
         ({"monitor": "bleu"}, "monitor must be known"),
         ({"precision": "8"}, "precision must be known"),

@@ -90,6 +90,13 @@ def test_weights_of_another_model(run: Path):
         _ = Run.load(run).model
 
 
+@pytest.mark.parametrize("content", [b"", b"junk", b"a0", b"1", b"<html></html>"])
+def test_weights_that_are_none(tmp_path: Path, content: bytes):
+    (tmp_path / "best.pt").write_bytes(content)
+    with pytest.raises(FenchelError, match=r"a checkpoint is whole: expected tensors in"):
+        load_tensors(tmp_path / "best.pt")
+
+
 def test_a_run_before_its_first_validation(run: Path):
     (run / "best.pt").unlink()
     with pytest.raises(FenchelError, match="once it was validated"):

@@ -20,7 +20,8 @@ def train(
     train: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FILE…", help="What to learn from: TSV, JSONL, two parallel files; also .xz."
+            metavar="FILE…",
+            help="What to learn from: TSV, JSONL, two parallel files; also .xz, .gz.",
         ),
     ] = None,
     dev: Annotated[

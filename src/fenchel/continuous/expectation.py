@@ -159,8 +159,9 @@ def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, an
     check_real(loc, "loc")
     check_real(variance, "variance")
     alpha = _check_alpha(alpha, basis.dims)
-    if angles < 2:
-        raise rule("angles are nodes of an integral", expected="at least 2", got=angles)
+    if not isinstance(angles, int) or angles < 2:
+        expected = "a whole number of at least 2"
+        raise rule("angles are nodes of an integral", expected=expected, got=angles)
     check_finite(loc, "loc")
     if basis.centers.ndim == 1:
         check_same_shape(loc, variance, "variance")

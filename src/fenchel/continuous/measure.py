@@ -7,11 +7,14 @@ with the nodes and weights of a quadrature rule it is the continuous one, for an
 
 from __future__ import annotations
 
+from numbers import Real
+
 import torch
 from torch import Tensor
 
 from fenchel.continuous.deformed import deformed_exp, deformed_log
 from fenchel.continuous.family import log_power
+from fenchel.continuous.validation import check_items, check_real
 from fenchel.errors import rule
 from fenchel.kernels.reference.deformed import support_power
 from fenchel.mechanisms.masks import readable
@@ -150,8 +153,12 @@ def _settled(moved: Tensor, start: Tensor) -> bool:
 
 
 def _check(values: Tensor, weights: Tensor, alpha: float) -> None:
-    if not 0 < alpha <= 2:
-        raise rule("alpha lies between 0 and 2", expected="0 < alpha ≤ 2", got=alpha)
+    check_real(values, "the function")
+    if not isinstance(weights, Tensor):
+        got = type(weights).__name__
+        raise rule("every point has a weight", expected="a torch.Tensor", got=got)
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha <= 2:
+        raise rule("alpha lies between 0 and 2", expected="0 < alpha ≤ 2", got=repr(alpha))
     if values.ndim == 0 or values.shape[-1] == 0:
         raise rule("there must be points", expected="shape (…, n), n ≥ 1", got=tuple(values.shape))
     try:
@@ -159,3 +166,5 @@ def _check(values: Tensor, weights: Tensor, alpha: float) -> None:
     except RuntimeError as error:
         expected, got = f"a shape that broadcasts to {tuple(values.shape)}", tuple(weights.shape)
         raise rule("every point has a weight", expected=expected, got=got) from error
+    check_items((weights >= 0).all(-1), "no weight is negative", "weights from 0 on", "others")
+    check_items((weights > 0).any(-1), "a point has weight", "a weight above 0", "none")

@@ -61,6 +61,9 @@ def fit_mixture(
     """
     if modes < 1:
         raise rule("a mixture has modes", expected="at least 1", got=modes)
+    if modes > 1 and not isinstance(floor, Tensor) and not floor > 0:
+        expected = "a floor above 0 for more than one mode"
+        raise rule("every mode has a width", expected=expected, got=floor)
     places = _coordinates(weights, positions, dims).expand(*weights.shape, dims)
     if modes == 1:
         loc, variance = _moments(weights, places, floor)

@@ -76,7 +76,7 @@ class Symmetric(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """log p, −inf off the support."""
         u = (value - self.loc) / self.half_width
-        inside = u.abs() < 1
+        inside = ~(u.abs() >= 1)  # NaN stays
         density = self._base_log_density(torch.where(inside, u, 0.0))
         return torch.where(inside, density - self.half_width.log(), -torch.inf)
 

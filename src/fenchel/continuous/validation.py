@@ -20,6 +20,12 @@ def check_real(value: Any, name: str) -> None:
         raise rule(f"{name} must be a real tensor", expected="a floating-point dtype", got=got)
 
 
+def check_boolean(mask: Any) -> None:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise rule("mask marks what is valid", expected="a boolean tensor", got=got)
+
+
 def check_same_shape(loc: Tensor, other: Tensor, name: str) -> None:
     """`other` has one value for each location."""
     if loc.shape != other.shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -13,7 +14,12 @@ from fenchel.checks import check_number
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
-from fenchel.continuous.validation import check_items, check_nonempty, check_real
+from fenchel.continuous.validation import (
+    check_boolean,
+    check_items,
+    check_nonempty,
+    check_real,
+)
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast, check_lengths, readable
@@ -22,7 +28,16 @@ Positions = Tensor | tuple[int, ...] | None
 
 REMEMBERED = 256  # regressors a basis keeps, the least recently used is dropped
 
-_regressors: WeakKeyDictionary[GaussianBasis, OrderedDict[tuple, Tensor]] = WeakKeyDictionary()
+
+class _Kept(NamedTuple):
+    """The regressors of a basis, which `state` identifies while its tensors are held."""
+
+    state: tuple[Any, ...]
+    tensors: tuple[Tensor, ...]
+    regressors: OrderedDict[tuple, Tensor]
+
+
+_regressors: WeakKeyDictionary[GaussianBasis, _Kept] = WeakKeyDictionary()
 
 
 def ridge_values(
@@ -107,21 +122,34 @@ def _keepable(tensor: Tensor) -> bool:
         not torch.compiler.is_compiling()
         and not is_functorch_wrapped_tensor(tensor)
         and type(tensor) in (Tensor, torch.nn.Parameter)
+        and not tensor.is_inference()  # such a tensor does not tell when it is changed
     )
 
 
 def _kept(basis: GaussianBasis, sizes: tuple[int, ...], penalty: float) -> Tensor:
-    kept = _regressors.setdefault(basis, OrderedDict())
-    state = (basis.centers, basis.scales)
-    key = (sizes, penalty, *((t.data_ptr(), t._version, t.dtype, t.device) for t in state))
-    if key not in kept:
-        with torch.no_grad():
+    kept = _kept_now(basis)
+    regressor = kept.pop((sizes, penalty), None)
+    if regressor is None:
+        with torch.inference_mode(False), torch.no_grad():
             places = _grid(sizes, basis.centers.device)
-            kept[key] = _regressor(basis, places, penalty, None)
-        while len(kept) > REMEMBERED:
-            kept.popitem(last=False)
-    kept.move_to_end(key)
-    return kept[key]
+            regressor = _regressor(basis, places, penalty, None)
+    kept[sizes, penalty] = regressor  # as the last used
+    while len(kept) > REMEMBERED:
+        kept.popitem(last=False)
+    return regressor
+
+
+def _kept_now(basis: GaussianBasis) -> OrderedDict[tuple, Tensor]:
+    """What is kept for the basis; nothing once its tensors are others or have changed."""
+    tensors = basis.centers, basis.scales
+    state = tuple(
+        (t.data_ptr(), t._version, t.shape, t.stride(), t.dtype, t.device) for t in tensors
+    )
+    known = _regressors.get(basis)
+    if known is None or known.state != state:
+        held = tuple(t.detach() for t in tensors)
+        known = _regressors[basis] = _Kept(state, held, OrderedDict())
+    return known.regressors
 
 
 def _regressor(
@@ -184,9 +212,7 @@ def _check(
             expected, got = "a mask, for pieces of an image", "lengths"
             raise rule("regular pieces of a line have lengths", expected=expected, got=got)
     if mask is not None:
-        if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-            got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-            raise rule("mask marks what is valid", expected="a boolean tensor", got=got)
+        check_boolean(mask)
         check_broadcast(mask, (*batch, length), "mask")
         check_nonempty(mask.any(-1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -51,7 +51,7 @@ def read_records(
         names = tuple(dict.fromkeys(name for layout in layouts for name in layout))
         return _json_records(lines, names, needed)
     allowed = [layout for layout in layouts if set(needed) <= set(layout)]
-    return _column_records(lines, allowed)
+    return _column_records(lines, allowed, _names(lines, layouts, allowed))
 
 
 def _is_json(path: str | PurePath, lines: Lines) -> bool:
@@ -60,9 +60,27 @@ def _is_json(path: str | PurePath, lines: Lines) -> bool:
     return plain_name(path).endswith(JSON_ENDINGS)
 
 
-def _column_records(lines: Lines, layouts: Sequence[tuple[str, ...]]) -> Iterator[Record]:
-    header = tuple(lines.texts[0].split("\t"))
-    named = len(header) > 1 and sorted(header) in map(sorted, layouts)
+def _names(
+    lines: Lines, layouts: Sequence[tuple[str, ...]], allowed: Sequence[tuple[str, ...]]
+) -> tuple[str, ...] | None:
+    """The columns that the first line names, if it does; an error if they are none that may be."""
+    names = tuple(name.strip().lower() for name in lines.texts[0].split("\t"))
+    if not any(len(layout) > 1 and set(layout) <= set(names) for layout in layouts):
+        return None
+    if sorted(names) not in map(sorted, allowed):
+        got = _shown(lines.texts[0])
+        raise lines.error(1, "unknown names of columns", expected=_listed(allowed), got=got)
+    return names
+
+
+def _listed(layouts: Iterable[tuple[str, ...]]) -> str:
+    return " or ".join("<tab>".join(layout) for layout in layouts)
+
+
+def _column_records(
+    lines: Lines, layouts: Sequence[tuple[str, ...]], header: tuple[str, ...] | None
+) -> Iterator[Record]:
+    named = header is not None
     by_count = {len(layout): layout for layout in ([header] if named else layouts)}
     if named and len(lines) == 1:
         got = "only the names of the columns"
@@ -71,7 +89,7 @@ def _column_records(lines: Lines, layouts: Sequence[tuple[str, ...]]) -> Iterato
         values = text.split("\t")
         layout = by_count.get(len(values))
         if layout is None:
-            expected = " or ".join("<tab>".join(layout) for layout in by_count.values())
+            expected = _listed(by_count.values())
             noun = "column" if len(values) == 1 else "columns"
             got = f"{len(values)} {noun}: {_shown(text)}" if text.strip() else "a blank line"
             raise lines.error(number, "wrong columns", expected=expected, got=got)

@@ -14,12 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import NoneType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C._functorch import TransformType, peek_interpreter_stack
 from torch.autograd import forward_ad
+
+from fenchel.kernels.plain import differentiated, plain
+
+KINDS = {"Tensor": Tensor, "Tensor?": Tensor, "float": float, "int": int, "bool": bool}
 
 _library = torch.library.Library("fenchel", "DEF")
 
@@ -48,7 +53,9 @@ def define(
 class Overloads:
     """An operator whose parameter may be a number or a tensor: one overload for each.
 
-    The schema writes the parameter's type as `Parameter`; calls choose by the argument.
+    The schema writes the parameter's type as `Parameter` and calls choose by the argument; without
+    such a parameter there is one overload. A call with which PyTorch has nothing to do but to
+    differentiate does not take the way through its dispatcher.
     """
 
     def __init__(
@@ -59,22 +66,35 @@ class Overloads:
         vmap: Callable[..., Any] | None = None,
     ) -> None:
         name, _, arguments = schema.partition("(")
-        self._position = arguments.partition("Parameter ")[0].count(",")
+        before, parameter, _ = arguments.partition("Parameter ")
+        self._position = before.count(",") if parameter else 0
         number, tensor = (
             arguments.replace("Parameter ", f"{kind} ") for kind in ("float", "Tensor")
         )
         self._for_number = define(f"{name}({number}", kernel, fake, vmap)
-        self._for_tensor = define(f"{name}.tensor({tensor}", kernel, fake, vmap)
+        self._for_tensor = self._for_number
+        if parameter:
+            self._for_tensor = define(f"{name}.tensor({tensor}", kernel, fake, vmap)
+        self._kernel, self._apply = kernel, None
+        declared = number.split(")")[0].split(", ")
+        self._kinds = tuple(KINDS.get(each.split()[0], NoneType) for each in declared)
 
     def __call__(self, *args: Any) -> Any:
-        return self._choose(args)(*args)
+        if not plain(args, self._kinds):
+            return self._choose(args)(*args)
+        if self._apply is not None and differentiated(args):
+            return self._apply(*args)
+        with torch._C._AutoDispatchBelowAutograd():
+            return self._kernel(*args)
 
     def below_autograd(self, *args: Any) -> Any:
         """Call the kernels, not the rule."""
-        return below_autograd(self._choose(args), *args)
+        with torch._C._AutoDispatchBelowAutograd():
+            return (self._kernel if plain(args, self._kinds) else self._choose(args))(*args)
 
     def differentiate(self, rule: type[torch.autograd.Function], *, autocast: bool = True) -> None:
-        for overload in (self._for_number, self._for_tensor):
+        self._apply = apply_of(directly(rule, self._kernel))
+        for overload in {self._for_number, self._for_tensor}:
             differentiate(overload, rule, autocast=autocast)
 
     def _choose(self, args: tuple[Any, ...]) -> torch._ops.OpOverload:
@@ -102,13 +122,10 @@ def differentiate(
     signature = operator._schema.name.removeprefix("fenchel::")
     if operator._overloadname != "default":
         signature = f"{signature}.{operator._overloadname}"
-
-    # `Function.apply` inspects signatures on behalf of torch.func; here its base class is enough.
-    apply = super(torch.autograd.Function, rule).apply  # pyright: ignore[reportAttributeAccessIssue]
+    apply = apply_of(rule)
 
     def with_autograd(*args: Any) -> Any:
-        differentiated = torch.is_grad_enabled() and torch._C._any_requires_grad(*args)
-        if differentiated or forward_ad._current_level >= 0:
+        if differentiated(args) or forward_ad._current_level >= 0:
             return apply(*args)
         return below_autograd(operator, *args)
 
@@ -116,6 +133,26 @@ def differentiate(
     _library.impl(signature, rule.apply, "FuncTorchDynamicLayerFrontMode")
     for device in ("cpu", "cuda") if autocast else ():
         torch.library.register_autocast(operator, device, torch.float32, lib=_library)
+
+
+def directly(
+    rule: type[torch.autograd.Function], kernel: Callable[..., Any]
+) -> type[torch.autograd.Function]:
+    """The rule for gradients of a plain call: its forward is the kernel itself."""
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            output = kernel(*args)
+        rule.setup_context(ctx, args, output)
+        return output
+
+    members = {"forward": staticmethod(forward), "backward": staticmethod(rule.backward)}
+    return type(rule.__name__, (torch.autograd.Function,), members)
+
+
+def apply_of(rule: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """`rule.apply`, without its inspection of signatures on behalf of torch.func."""
+    return super(torch.autograd.Function, rule).apply  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def below_autograd(operator: torch._ops.OpOverload, *args: Any) -> Any:

@@ -19,7 +19,9 @@ def to_rows(tensor: Tensor, dim: int, mask: Tensor | None = None) -> Tensor:
         tensor = tensor.masked_fill(~mask, float("-inf"))
     if dim != -1:
         tensor = tensor.movedim(dim, -1)
-    return tensor.reshape(-1, tensor.shape[-1]).contiguous()
+    if tensor.ndim != 2:
+        tensor = tensor.reshape(-1, tensor.shape[-1])
+    return tensor.contiguous()
 
 
 def from_rows(rows: Tensor, like: Tensor, dim: int) -> Tensor:
@@ -28,7 +30,8 @@ def from_rows(rows: Tensor, like: Tensor, dim: int) -> Tensor:
     The result is no view, which autograd would not let a person change in place.
     """
     if dim == -1 and like.is_contiguous():
-        rows = rows.to(like.dtype)
+        if rows.dtype != like.dtype:
+            rows = rows.to(like.dtype)
         if rows.shape == like.shape:
             return rows
         return rows.new_empty(0).set_(rows.view(like.shape))  # pyright: ignore[reportArgumentType]

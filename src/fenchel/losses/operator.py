@@ -80,24 +80,24 @@ def _run(
         return _fake(scores, target, alpha)
     check_loss_values(target, alpha, scores.shape[-1], ignore_index)
     solve, strided = dispatch.kernel("entmax_loss", "entmax_loss", scores)
-    maxima = _maxima(scores, target, alpha)
+    listed = _listed(scores, target, alpha)
     if strided:
-        return *solve(scores, target, alpha, ignore_index, smoothing, maxima), maxima
+        return *solve(scores, target, alpha, ignore_index, smoothing, listed), listed
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
     losses = scores.new_empty(batch).copy_(loss.view(batch))  # no view: it may be changed in place
-    return losses, normalizer.view(batch), maxima.fill_(torch.inf)
+    return losses, normalizer.view(batch), listed
 
 
-def _maxima(scores: Tensor, target: Tensor, alpha: float | Tensor) -> Tensor:
-    """Room for the largest scores of groups of columns, where a GPU's gradient has use for them."""
-    groups = 0
+def _listed(scores: Tensor, target: Tensor, alpha: float | Tensor) -> Tensor:
+    """Room for the groups of columns that may hold support, where a GPU's gradient has use for them."""
+    numbers = 0
     if scores.is_cuda and scores.dtype in dispatch.GPU_DTYPES and find_spec("triton") is not None:
-        from fenchel.kernels.triton.entmax_loss import kept_maxima
+        from fenchel.kernels.triton.entmax_loss import kept_numbers
 
-        groups = kept_maxima(scores.shape[-1], target, alpha)
-    return scores.new_empty((*scores.shape[:-1], groups), dtype=torch.float32)
+        numbers = kept_numbers(scores.shape[-1], target, alpha)
+    return scores.new_empty((*scores.shape[:-1], numbers), dtype=torch.int32)
 
 
 def _run_backward(
@@ -106,7 +106,7 @@ def _run_backward(
     target: Tensor,
     alpha: float | Tensor,
     normalizer: Tensor,
-    maxima: Tensor,
+    listed: Tensor,
     ignore_index: int,
     smoothing: float,
 ) -> Tensor:
@@ -115,7 +115,7 @@ def _run_backward(
     pull_back, strided = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
     options = ignore_index, smoothing
     if strided:
-        return pull_back(grad, scores, target, alpha, normalizer, *options, maxima.contiguous())
+        return pull_back(grad, scores, target, alpha, normalizer, *options, listed.contiguous())
     rows = _to_rows(scores, target, alpha)
     grad = grad.to(rows[0].dtype).reshape(-1).contiguous()
     out = pull_back(grad, *rows, normalizer.reshape(-1), *options)
@@ -155,7 +155,7 @@ def _fake(
     wide = torch.float32 if scores.device.type == "mps" else torch.float64
     batch = scores.shape[:-1]
     loss, normalizer = scores.new_empty(batch), scores.new_empty(batch, dtype=wide)
-    return loss, normalizer, _maxima(scores, target, alpha)
+    return loss, normalizer, _listed(scores, target, alpha)
 
 
 def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
@@ -180,14 +180,14 @@ class _Rule(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
         if grad is None:
             return (None,) * 5
-        scores, target, rows, normalizer, maxima = ctx.saved_tensors
+        scores, target, rows, normalizer, listed = ctx.saved_tensors
         alpha = kept(ctx, rows)
         by_alpha = None
         if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
             by_scores, slope = loss_slopes(scores, target, alpha, *ctx.options)
             by_scores = grad.unsqueeze(-1) * by_scores
         else:
-            by_scores = _BACKWARD(grad, scores, target, alpha, normalizer, maxima, *ctx.options)
+            by_scores = _BACKWARD(grad, scores, target, alpha, normalizer, listed, *ctx.options)
             slope = None
             if ctx.needs_input_grad[2]:
                 slope = _ALPHA(scores, target, alpha, normalizer, *ctx.options)
@@ -240,7 +240,7 @@ _LOSS = Overloads(
 _LOSS.differentiate(_Rule)
 _BACKWARD = Overloads(
     "entmax_loss_backward(Tensor grad, Tensor scores, Tensor target, Parameter alpha,"
-    " Tensor normalizer, Tensor maxima, int ignore_index, float smoothing) -> Tensor",
+    " Tensor normalizer, Tensor listed, int ignore_index, float smoothing) -> Tensor",
     _run_backward,
     _fake_backward,
     vmap=over_batch,

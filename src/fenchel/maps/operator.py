@@ -29,7 +29,7 @@ from fenchel.checks import (
     check_values,
     describe_bound,
 )
-from fenchel.kernels.operators import Overloads, define
+from fenchel.kernels.operators import Overloads
 from fenchel.kernels.rows import (
     from_rows,
     over_batch,
@@ -73,14 +73,14 @@ class MapOperator(Generic[Solution]):
             self._run,
             lambda scores, value, mask, dim: self._empty(scores),
         )
-        self._backward = (Overloads if plain else define)(
+        self._backward = Overloads(
             f"{name}_backward(Tensor grad, Tensor probabilities,"
             f" {f'Parameter {parameter}' if plain else 'Tensor groups'}, int {layout}) -> Tensor",
             self._run_backward,
             lambda grad, p, given, dim: torch.empty_like(p),
             vmap=over_batch,
         )
-        self._backward_parameter = define(
+        self._backward_parameter = Overloads(
             f"{name}_backward_{parameter}(Tensor grad, Tensor probabilities,"
             f"{'' if plain else ' Tensor groups,'} Tensor {parameter}, int {layout})"
             " -> (Tensor, Tensor)",

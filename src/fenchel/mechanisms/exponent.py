@@ -35,6 +35,7 @@ class Exponent(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.is_learned = heads, isinstance(alpha, str)
+        self._numbers: list[float] = []
         if isinstance(alpha, str):
             if alpha != "learned":
                 raise rule("alpha must be known", expected='a number or "learned"', got=repr(alpha))
@@ -45,7 +46,8 @@ class Exponent(nn.Module):
         elif isinstance(alpha, Tensor):
             self.register_buffer("value", alpha, persistent=False)
         elif isinstance(alpha, Sequence):
-            constant = torch.tensor([_positive(a) for a in alpha], device=device, dtype=dtype)
+            self._numbers = [_positive(a) for a in alpha]
+            constant = torch.tensor(self._numbers, device=device, dtype=dtype)
             self.register_buffer("value", constant, persistent=False)
         else:
             self.value = _positive(alpha)
@@ -53,6 +55,14 @@ class Exponent(nn.Module):
 
     def forward(self) -> float | Tensor:
         return 1 + torch.sigmoid(self.logit) if self.is_learned else self.value
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Where it starts, for a layer made on the device `meta` and then given memory."""
+        if self.is_learned:
+            self.logit.zero_()
+        elif self._numbers and isinstance(self.value, Tensor):
+            self.value.copy_(torch.tensor(self._numbers))
 
     def _check_heads(self) -> None:
         value = self()
@@ -64,11 +74,15 @@ class Exponent(nn.Module):
 
 def describe(exponent: Exponent) -> str:
     """alpha=…, short enough for the repr of a layer."""
-    value: Any = exponent.value if not exponent.is_learned else "learned"
-    if isinstance(value, Tensor):
-        few = value.numel() <= 16 and not value.is_meta
-        value = value.tolist() if few else f"tensor of shape {tuple(value.shape)}"
-    return f"alpha={value}"
+    return f"alpha={'learned' if exponent.is_learned else brief(exponent.value)}"
+
+
+def brief(value: Any) -> Any:
+    """A number, or few of them; of many the shape."""
+    if not isinstance(value, Tensor):
+        return value
+    few = value.numel() <= 16 and not value.is_meta
+    return value.tolist() if few else f"tensor of shape {tuple(value.shape)}"
 
 
 def _positive(alpha: Any) -> float:

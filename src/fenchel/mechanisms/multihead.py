@@ -189,7 +189,9 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kw: Any) -> None:
         if self.exponent.is_learned:
-            state_dict.setdefault(f"{prefix}exponent.logit", self.exponent.logit.detach())
+            logit = self.exponent.logit.detach()
+            logit = torch.zeros_like(logit, device="cpu") if logit.is_meta else logit
+            state_dict.setdefault(f"{prefix}exponent.logit", logit)
         super()._load_from_state_dict(state_dict, prefix, *args, **kw)
 
 

@@ -59,6 +59,9 @@ class _RecurrentAttention(nn.Module, ABC):
         """
         values = keys if values is None else values
         self._check_inputs(query, keys, values)
+        if projected_keys is not None and projected_keys.shape[:2] != keys.shape[:2]:
+            expected, got = _like(keys), tuple(projected_keys.shape)
+            raise rule("projected_keys belong to the keys", expected=expected, got=got)
         projected = self.project_keys(keys) if projected_keys is None else projected_keys
         steps = query if query.ndim == 3 else query.unsqueeze(1)
         scores = self.scores(steps, projected)
@@ -101,8 +104,12 @@ class _RecurrentAttention(nn.Module, ABC):
             expected, got = query.shape[0], keys.shape[0]
             raise rule("query and keys share the batch", expected=expected, got=got)
         if values.ndim != 3 or values.shape[:2] != keys.shape[:2]:
-            expected = f"shape {(*keys.shape[:2], '…')}".replace("'", "")
-            raise rule("values belong to the keys", expected=expected, got=tuple(values.shape))
+            raise rule("values belong to the keys", expected=_like(keys), got=tuple(values.shape))
+
+
+def _like(keys: Tensor) -> str:
+    batch, length, _ = keys.shape
+    return f"shape ({batch}, {length}, …)"
 
 
 @final

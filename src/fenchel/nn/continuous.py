@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.mixture import Mixture
+from fenchel.continuous.validation import check_boolean
 from fenchel.continuous.validity import zero_elsewhere
 from fenchel.continuous.values import Positions, ridge_values
 from fenchel.errors import rule
+from fenchel.mechanisms.masks import check_broadcast
 from fenchel.nn.density_parameters import MomentParameters, PooledParameters, Seen
 
 PENALTY = 0.1
@@ -114,7 +116,7 @@ class _ContinuousAttention(nn.Module, ABC):
                 the query of the discrete attention.
             values: (B, L, E), E a multiple of the number of heads.
             lengths: integers (B,), the number of valid values.
-            mask: boolean (B, L), True where a value may be attended.
+            mask: boolean (B, L), or one that broadcasts to it; True where a value may be attended.
             positions: where the values lie, as for `fenchel.continuous.ridge_values`.
             keys: what the discrete attention compares the query with; the values unless given.
             coefficients: `fit(values, …)`, if it was computed before. With parameters from a pooled
@@ -124,7 +126,8 @@ class _ContinuousAttention(nn.Module, ABC):
             the context (B, E) or (B, T, E), and the density: a `Mixture` of shape (B, heads, modes) or
             (B, T, heads, modes).
         """
-        self._check_inputs(query, values)
+        self._check_inputs(query, values, keys)
+        mask = None if mask is None else _one_an_item(mask, values)
         steps = query if query.ndim == 3 else query.unsqueeze(1)
         seen = Seen(values if keys is None else keys, lengths, mask, positions)
         mixture, weights = self.parameters_of(steps, seen)
@@ -152,16 +155,26 @@ class _ContinuousAttention(nn.Module, ABC):
         mixed = weights.transpose(1, 2).to(parts.dtype) @ parts
         return mixed.transpose(1, 2).flatten(2)
 
-    def _check_inputs(self, query: Tensor, values: Tensor) -> None:
+    def _check_inputs(self, query: Tensor, values: Tensor, keys: Tensor | None) -> None:
         if query.ndim not in (2, 3):
             expected, got = "shape (B, size) or (B, T, size)", tuple(query.shape)
             raise rule("query holds vectors", expected=expected, got=got)
         if values.ndim != 3 or values.shape[0] != query.shape[0]:
             expected, got = f"shape ({query.shape[0]}, L, E)", tuple(values.shape)
             raise rule("values belong to the query", expected=expected, got=got)
+        if keys is not None and (keys.ndim != 3 or keys.shape[:2] != values.shape[:2]):
+            expected, got = "shape ({}, {}, …)".format(*values.shape), tuple(keys.shape)
+            raise rule("keys belong to the values", expected=expected, got=got)
         if values.shape[-1] % self.parameters_of.heads:
             expected = f"a multiple of {self.parameters_of.heads} heads"
             raise rule("heads share the values", expected=expected, got=values.shape[-1])
+
+
+def _one_an_item(mask: Tensor, values: Tensor) -> Tensor:
+    """The mask (B, L), from one that broadcasts to it."""
+    check_boolean(mask)
+    check_broadcast(mask, tuple(values.shape[:2]), "mask")
+    return mask.expand(values.shape[:2])
 
 
 @final

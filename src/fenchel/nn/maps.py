@@ -12,7 +12,7 @@ from fenchel.maps.entmax import entmax
 from fenchel.maps.normmax import normmax
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
-from fenchel.mechanisms.exponent import Alpha, Exponent, describe
+from fenchel.mechanisms.exponent import Alpha, Exponent, brief, describe
 
 
 class Map(nn.Module, ABC):
@@ -146,4 +146,4 @@ class Budget(Map):
         return budget(scores, self.k, dim, mask=mask)
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, dim={self.dim}"
+        return f"k={brief(self.k)}, dim={self.dim}"

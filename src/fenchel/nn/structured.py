@@ -10,6 +10,7 @@ from fenchel.maps.fusedmax import fusedmax
 from fenchel.maps.fusedmax2d import fusedmax2d
 from fenchel.maps.oscarmax import oscarmax
 from fenchel.maps.pnormmax import pnormmax
+from fenchel.mechanisms.exponent import brief
 from fenchel.nn.maps import Map, hold
 
 
@@ -32,7 +33,7 @@ class Fusedmax(Map):
         return fusedmax(scores, self.strength, dim, mask=mask)
 
     def extra_repr(self) -> str:
-        return f"strength={self.strength}, dim={self.dim}"
+        return f"strength={brief(self.strength)}, dim={self.dim}"
 
 
 @final
@@ -54,7 +55,7 @@ class Oscarmax(Map):
         return oscarmax(scores, self.strength, dim, mask=mask)
 
     def extra_repr(self) -> str:
-        return f"strength={self.strength}, dim={self.dim}"
+        return f"strength={brief(self.strength)}, dim={self.dim}"
 
 
 @final
@@ -76,7 +77,7 @@ class Pnormmax(Map):
         return pnormmax(scores, self.p, dim, mask=mask)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, dim={self.dim}"
+        return f"p={brief(self.p)}, dim={self.dim}"
 
 
 @final
@@ -99,4 +100,4 @@ class Fusedmax2d(nn.Module):
         return fusedmax2d(scores, self.strength, mask=mask)
 
     def extra_repr(self) -> str:
-        return f"strength={self.strength}"
+        return f"strength={brief(self.strength)}"

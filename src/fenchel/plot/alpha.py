@@ -61,7 +61,7 @@ def alpha_bars(
 ) -> Axes:
     """One score vector mapped with growing α, a row of bars each; a zero has no bar, only a dot."""
     ax = new_figure(5.2, 4.0).subplots() if ax is None else ax
-    x = torch.tensor(scores, dtype=torch.float64)
+    x = torch.as_tensor(scores, dtype=torch.float64).detach()
     place = torch.arange(len(x)).numpy()
     rows = {alpha: fenchel.entmax(x, alpha) for alpha in sorted(alphas)}
     step = 1.12 * max(float(p.max()) for p in rows.values())

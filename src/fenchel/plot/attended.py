@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, MixtureSameFamily, MultivariateNormal
 
+from fenchel.errors import rule
 from fenchel.plot.style import FAINT, INK, alpha_colour, new_figure, style_axes
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ def density_over_text(
         alpha: which density a `Mixture` has.
         ax: where to draw; a new figure unless given.
     """
+    if not words:
+        raise rule("a text has words", expected="at least one", got="none")
+    density = _distribution(density, alpha, "the line", [(), (1,)])
     if ax is None:
         ax = new_figure(max(4.0, 0.55 * len(words)), 2.6).subplots()
-    density = _distribution(density, alpha)
     t = torch.linspace(0, 1, POINTS, dtype=torch.float64)
     height = heights(density, t)
     colour = alpha_colour(alpha)
@@ -69,8 +72,8 @@ def ellipse_over_image(
         alpha: which density a `Mixture` has.
         ax: where to draw; a new figure unless given.
     """
+    density = _distribution(density, alpha, "the plane", [(2,)])
     ax = new_figure(4.0, 4.0).subplots() if ax is None else ax
-    density = _distribution(density, alpha)
     shown = image.detach().cpu().numpy() if isinstance(image, Tensor) else image
     rows, columns = shown.shape[:2]
     ax.imshow(shown, extent=(0, 1, 1, 0), cmap="gray", aspect=rows / columns)
@@ -85,10 +88,18 @@ def ellipse_over_image(
     return ax
 
 
-def _distribution(density: Distribution | Mixture, alpha: float) -> Distribution:
-    if isinstance(density, Distribution):
-        return density
-    return type(density)(*(part.detach() for part in density)).distribution(alpha)
+def _distribution(
+    density: Distribution | Mixture, alpha: float, place: str, events: list[tuple[int, ...]]
+) -> Distribution:
+    """One density, on what `place` names, whose events have one of these shapes."""
+    if not isinstance(density, Distribution):
+        parts = (part.detach().cpu() for part in density)
+        density = type(density)(*parts).distribution(alpha)
+    if density.batch_shape != () or tuple(density.event_shape) not in events:
+        expected = f"a density on {place} without a batch, as mixture.at(item, head) is"
+        got = f"batch {tuple(density.batch_shape)} of events {tuple(density.event_shape)}"
+        raise rule("one density is drawn", expected=expected, got=got)
+    return density
 
 
 @torch.no_grad()
@@ -130,12 +141,13 @@ def _radii(mode: Any) -> list[tuple[float, float]]:
     """Where the density has fallen to a share of its height, in units of Σ^½; 0 is the edge."""
     if isinstance(mode, MultivariateNormal):
         return [(share, math.sqrt(-2 * math.log(share))) for share in RINGS]
-    edge, eps = float(mode.radius), float(mode.alpha) - 1
+    edge, eps = mode.radius.item(), mode.alpha.item() - 1
     if not math.isfinite(edge):
         return [(share, math.sqrt(-2 * math.log(share))) for share in RINGS]
     return [(share, edge * math.sqrt(1 - share**eps)) for share in (0.0, *RINGS)]
 
 
+@torch.no_grad()
 def _ellipse(mode: Any, radius: float) -> Any:
     angle = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
     circle = torch.stack((torch.cos(angle), torch.sin(angle)))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import fenchel
+from fenchel.errors import rule
 from fenchel.plot.binary import curves
 from fenchel.plot.style import GRID, INK, colours, key, new_figure, style_axes
 from fenchel.plot.surfaces import simplex_surface
@@ -91,11 +92,14 @@ def segments(
     ax: Axes | None = None,
 ) -> Axes:
     """What each map attends to in a sentence: equal neighbours have no border, zeros no colour."""
+    if len(words) != len(scores):
+        expected, got = f"{len(words)} scores", len(scores)
+        raise rule("every word has a score", expected=expected, got=got)
     ax = new_figure(10.0, 2.6).subplots() if ax is None else ax
     if maps is None:
         omegas = {**regularizers(), "oscarmax": fenchel.Oscar(0.11)}
         maps = {name: omega.map for name, omega in omegas.items()}
-    x, shade = torch.tensor(scores, dtype=torch.float64), _shades()
+    x, shade = torch.as_tensor(scores, dtype=torch.float64).detach(), _shades()
     for depth, (_, each) in enumerate(maps.items()):
         p = each(x)
         for place, value in enumerate(p.tolist()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from fenchel.checks import check_known
@@ -78,8 +79,11 @@ class TrainingConfig:
             check_count(name, getattr(self, name), least=0)
         for name in ("learning_rate", "clip", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not 0 < value < math.inf:
                 raise rule(f"{name} must be positive", expected="a number above 0", got=value)
+        if not self.checkpoint_seconds >= 0:
+            got = self.checkpoint_seconds
+            raise rule("checkpoint_seconds is a time", expected="a number from 0 on", got=got)
         check_known("schedule", self.schedule, SCHEDULES)
         check_known("monitor", self.monitor, MONITORS)
         check_known("precision", self.precision, PRECISIONS)

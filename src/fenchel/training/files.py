@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from pickle import UnpicklingError
@@ -12,6 +13,17 @@ from typing import Any, BinaryIO
 import torch
 
 from fenchel.errors import rule
+
+# What torch.load raises for a file that it did not write, or of which a part is missing.
+UNREADABLE = (
+    RuntimeError,
+    UnpicklingError,
+    EOFError,
+    OSError,
+    ValueError,
+    LookupError,
+    struct.error,
+)
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -55,7 +67,7 @@ def load_tensors(path: Path) -> dict[str, Any]:
         value = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as missing:
         raise rule("a run has all its files", expected=f"a file {path}", got="none") from missing
-    except (RuntimeError, UnpicklingError, EOFError, OSError, ValueError, KeyError) as error:
+    except UNREADABLE as error:
         got = str(error).partition("\n")[0] or type(error).__name__
         raise rule("a checkpoint is whole", expected=f"tensors in {path}", got=got) from error
     if not isinstance(value, dict):

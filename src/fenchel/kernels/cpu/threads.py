@@ -71,15 +71,23 @@ def launch(
     count, columns = rows.shape
     if rows.numel() == 0:
         return
-    alphas = alpha if isinstance(alpha, Tensor) else torch.tensor([alpha], dtype=torch.float64)
+    if isinstance(alpha, Tensor):
+        place, each_row = alpha.data_ptr(), int(alpha.numel() > 1)
+    else:
+        number = ctypes.c_double(alpha)
+        place, each_row = ctypes.addressof(number), 0
     threads = _thread_count(count, columns)
     chunk = count if threads == 1 else max(1, count // (threads * CHUNKS_PER_THREAD))
     scratch = rows.new_empty(threads * workspace)
-    words = [0, 0, count, chunk, columns, alphas.data_ptr(), int(alphas.numel() > 1)]
-    words += [scratch.data_ptr(), workspace]
+    words = [0, 0, count, chunk, columns, place, each_row, scratch.data_ptr(), workspace]
     words += [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
     block = (ctypes.c_int64 * len(words))(*words)
     _run(kernel.address(rows.dtype), ctypes.addressof(block), threads)
+
+
+@cache
+def _function(address: int) -> Callable[[int], None]:
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
 
 def _run(address: int, data: int, threads: int) -> None:
@@ -87,7 +95,7 @@ def _run(address: int, data: int, threads: int) -> None:
     if threads > 1 and parallel is not None:
         parallel(address, data, threads, 0)
         return
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+    call = _function(address)
     helpers = [Thread(target=call, args=(data,)) for _ in range(threads - 1)]
     for helper in helpers:
         helper.start()

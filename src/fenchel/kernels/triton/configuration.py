@@ -51,6 +51,7 @@ STREAMED_LOSSES = 256  # from so many rows on the same is done for losses, in ha
 STREAMED_WARPS, STREAMED_ENTRIES = 32, 16  # by so many warps, with so many scores
 STREAMED_LOSS_REGISTERS = 64  # and registers a thread
 NEAR_ENTRIES, NEAR_REGISTERS = 16, 64  # a thread, of long rows with alpha near 1
+NEAR_LOSS_WARPS, NEAR_LOSS_ENTRIES, NEAR_LOSS_REGISTERS = 8, 8, 64  # the same for losses
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
 HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
 
@@ -125,13 +126,11 @@ def forward_tile_shape(rows: Rows, itemsize: int, kind: int, step: int) -> Tile:
         entries = 16 if kind in HOLD_MUCH else 32
         if columns <= FEW_COLUMNS and rows.count <= FEW_ROWS:
             entries = FEW_ENTRIES
-        tile = _tile(columns, rows.count, itemsize, entries)
-        if step != 1 and tile.rows > 1:
-            tile = tile._replace(slabs=1, width=columns)
-        return tile._replace(registers=SHORT_REGISTERS.get(kind))
+        tile = _tile(columns, rows.count, itemsize, entries, SHORT_REGISTERS.get(kind))
+        apart = step != 1 and tile.rows > 1
+        return tile._replace(slabs=1, width=columns) if apart else tile
     if columns < 8192:
-        tile = _tile(columns, rows.count, itemsize, entries=32)
-        return tile._replace(registers=MEDIUM_REGISTERS.get(kind))
+        return _tile(columns, rows.count, itemsize, 32, MEDIUM_REGISTERS.get(kind))
     entries = 128 if columns > 16384 and needs_no_powers(kind) else 64
     return _tile(columns, rows.count, itemsize, entries)
 
@@ -143,8 +142,8 @@ def holds_halves(kind: int, rows: Rows, itemsize: int) -> bool:
 
 
 def halves_tile_shape(rows: Rows) -> Tile:
-    tile = _tile(power_of_two(rows.columns), rows.count, HALF_BYTES, HALVES_ENTRIES)
-    return tile._replace(registers=HALVES_REGISTERS)
+    columns = power_of_two(rows.columns)
+    return _tile(columns, rows.count, HALF_BYTES, HALVES_ENTRIES, HALVES_REGISTERS)
 
 
 def near_rows_shape(rows: Rows, itemsize: int) -> Tile:
@@ -152,6 +151,12 @@ def near_rows_shape(rows: Rows, itemsize: int) -> Tile:
     vector = VECTOR_BYTES // itemsize
     warps = 16 if rows.columns <= LONGEST_TILE else 32
     return Tile(NEAR_ENTRIES // vector, 1, warps * WARP * vector, warps, vector, NEAR_REGISTERS)
+
+
+def near_loss_shape() -> Tile:
+    """The same for the loss: a thread takes NEAR_LOSS_ENTRIES neighbours."""
+    entries, warps = NEAR_LOSS_ENTRIES, NEAR_LOSS_WARPS
+    return Tile(entries, 1, warps * WARP, warps, entries, NEAR_LOSS_REGISTERS)
 
 
 def worth_listing(kind: int, tile: Tile) -> bool:
@@ -166,17 +171,19 @@ def backward_tile_shape(rows: Rows, itemsize: int, kind: int) -> Tile:
     return _tile(columns, rows.count, itemsize, entries)
 
 
-def _tile(columns: int, count: int, itemsize: int, entries: int) -> Tile:
+def _tile(
+    columns: int, count: int, itemsize: int, entries: int, registers: int | None = None
+) -> Tile:
     """About `entries` columns a thread; several rows a warp where they are short."""
     vector = VECTOR_BYTES // itemsize
     if columns > LONGEST_SHARED_WARP:
         warps = max(1, min(32, columns // (WARP * entries)))
         width = min(columns, warps * WARP * vector)
-        return Tile(columns // width, 1, width, warps, min(vector, width))
+        return Tile(columns // width, 1, width, warps, min(vector, width), registers)
     height = max(1, min(WARP * entries // columns, power_of_two(count)))
     threads = max(4, columns // entries, WARP // height)  # of a row, so that none share a slab
     width = min(columns, threads * vector)
-    return Tile(columns // width, height, width, 1, min(vector, width))
+    return Tile(columns // width, height, width, 1, min(vector, width), registers)
 
 
 def groups_shape(columns: int) -> Groups:

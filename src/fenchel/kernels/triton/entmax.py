@@ -46,6 +46,7 @@ from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
 from fenchel.kernels.triton.half_rows import entmax_halves
 from fenchel.kernels.triton.near_rows import entmax_near_rows
+from fenchel.kernels.triton.replay import replayed
 from fenchel.kernels.triton.row_order import order_by_kind
 from fenchel.kernels.triton.small_support import entmax_listed
 from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
@@ -59,6 +60,7 @@ WIDE = 2**31  # offsets from here on are no int32
 TILE_REGISTERS, ORDERED_REGISTERS, ONE_ROW_REGISTERS = 80, 64, 128
 
 
+@replayed
 def entmax(
     scores: Tensor, alpha: float | Tensor, mask: Tensor | None = None, dim: int = -1
 ) -> Tensor:
@@ -261,6 +263,7 @@ def solve_long_rows(
     return shape, maxima, listed, state
 
 
+@replayed
 def entmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
     """J g = s∘g − s (s·g)/Σs with s = p^{2−α} on the support; J is symmetric, so jvp = vjp."""
     return _backward(grad, p, alpha, dim, in_alpha=None)

@@ -20,14 +20,15 @@ from fenchel.kernels.triton.configuration import (
     ceiling,
     forward_tile_shape,
     groups_shape,
+    near_loss_shape,
     slope_shape,
     stream_shape,
     streamed_loss_shape,
     streams_losses,
 )
 from fenchel.kernels.triton.entmax import add_long_rows, entmax_into, solve_long_rows
-from fenchel.kernels.triton.entries import EACH_ROW, SOFTMAX, STEEP
-from fenchel.kernels.triton.exponent import kind_of
+from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, POWER, SOFTMAX, STEEP
+from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.loss import loss_groups, loss_tile
 from fenchel.kernels.triton.loss_derivatives import (
     alpha_rows,
@@ -37,34 +38,49 @@ from fenchel.kernels.triton.loss_derivatives import (
     terms_rows,
 )
 from fenchel.kernels.triton.loss_in_place import slope_groups
+from fenchel.kernels.triton.near_loss import loss_near_rows
+from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX
+from fenchel.kernels.triton.replay import replayed
 from fenchel.kernels.triton.softmax_loss import softmax_loss_rows
 from fenchel.kernels.triton.streamed_loss import loss_streamed
 
-LOSS_BLOCKS, LOSS_WARPS = 2, 8  # of the program that sums the loss of a long row
+LOSS_BLOCKS, LOSS_WARPS = 1, 8  # of the program that sums the loss of a long row
+SLOPE_BLOCKS, SLOPE_WARPS = 2, 8  # of one that writes its gradient
+
+Exponent = tuple[int, float, Tensor | None]  # what `kind_of` makes of alpha
 
 
-def kept_maxima(columns: int, target: Tensor, alpha: float | Tensor) -> int:
-    """How many group maxima of a row tell the gradient which of the scores it need not read."""
-    if isinstance(alpha, Tensor) or not 1 < alpha <= 2 or target.dtype.is_floating_point:
+def leaves_scores_out(alpha: float | Tensor) -> bool:
+    """Whether one α for all rows is likely to leave many scores of a long row without support."""
+    return not isinstance(alpha, Tensor) and NEAR_SOFTMAX.value <= alpha - 1 <= 1
+
+
+def kept_numbers(columns: int, target: Tensor, alpha: float | Tensor) -> int:
+    """How many numbers a row tell the gradient which of the scores it need not read."""
+    if target.dtype.is_floating_point or not leaves_scores_out(alpha):
         return 0
-    return groups_shape(int(columns)).groups if columns > LONGEST_LOSS_TILE else 0
+    return groups_shape(int(columns)).groups + 1 if columns > LONGEST_LOSS_TILE else 0
 
 
+@replayed
 def entmax_loss(
     scores: Tensor,
     target: Tensor,
     alpha: float | Tensor,
     ignore_index: int,
     smoothing: float,
-    maxima: Tensor | None = None,
+    listed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The loss and the normaliser A, one a row; +inf if the target has a class at −inf.
 
-    `maxima` (…, kept_maxima), if there are any, are written.
+    `listed` (…, kept_numbers) gets, of long rows, the groups of columns that may hold support and their
+    number.
     """
     dtype = torch.float32 if smoothing else scores.dtype
     loss = scores.new_empty(scores.shape[:-1], dtype=dtype)
-    normalizer = _forward(loss, None, scores, target, alpha, ignore_index, smoothing, maxima)
+    normalizer = _forward(
+        loss, None, scores, target, kind_of(alpha), ignore_index, smoothing, listed
+    )  # fmt: skip
     return loss.to(scores.dtype), normalizer
 
 
@@ -81,19 +97,24 @@ def entmax_loss_in_place(
     """The loss and, if wanted, ∂L/∂α, one a row and in float32; with g, g (p − q) overwrites the scores.
 
     The scores are a matrix. For class indices without smoothing or ∂L/∂α it is one read and one write.
-    Then `listed` gets, of long rows, the groups of columns that may hold support and their number.
+    Then `listed` is written as by `entmax_loss`.
     """
     options = ignore_index, smoothing
+    kind, eps, _ = exponent = kind_of(alpha)
     loss = scores.new_empty(scores.shape[:-1], dtype=torch.float32)
     fused = not (by_alpha or smoothing or target.dtype.is_floating_point)
-    if fused and grad is not None and _streams(scores, alpha):
-        _streamed(loss, grad, scores, target, alpha, ignore_index, listed)
+    dense = scores.stride(-1) == 1
+    if (
+        fused and grad is not None and dense
+        and streams_losses(kind, *scores.shape, scores.element_size())
+    ):  # fmt: skip
+        _streamed(loss, grad, scores, target, exponent, ignore_index, listed)
         return loss, None
-    if scores.shape[-1] > LONGEST_LOSS_TILE and kind_of(alpha)[0] == SOFTMAX.value:
+    if scores.shape[-1] > LONGEST_LOSS_TILE and (kind == SOFTMAX.value or _walks(kind, eps)):
         fused = False  # the gradient of such rows needs the normaliser alone
     normalizer = _forward(
-        loss, grad if fused else None, scores, target, alpha, *options, listed=listed
-    )
+        loss, grad if fused else None, scores, target, exponent, *options, listed
+    )  # fmt: skip
     slope = None
     if by_alpha and isinstance(alpha, Tensor):
         slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
@@ -102,17 +123,12 @@ def entmax_loss_in_place(
     return loss, slope
 
 
-def _streams(scores: Tensor, alpha: float | Tensor) -> bool:
-    kind = kind_of(alpha)[0]
-    return scores.stride(-1) == 1 and streams_losses(kind, *scores.shape, scores.element_size())
-
-
 def _streamed(
-    loss: Tensor, grad: Tensor, scores: Tensor, target: Tensor, alpha: float | Tensor,
+    loss: Tensor, grad: Tensor, scores: Tensor, target: Tensor, exponent: Exponent,
     ignore_index: int, listed: Tensor | None,
 ) -> None:  # fmt: skip
     """A program a row: the losses, and the gradient in place of the scores."""
-    kind, eps, _ = kind_of(alpha)
+    kind, eps, _ = exponent
     rows, tensors, steps = address(-1, scores, target.unsqueeze(-1), grad.unsqueeze(-1))
     shape = groups_shape(rows.columns)
     tile = streamed_loss_shape()
@@ -131,25 +147,25 @@ def _streamed(
 
 
 def _forward(
-    loss: Tensor, grad: Tensor | None, scores: Tensor, target: Tensor, alpha: float | Tensor,
-    ignore_index: int, smoothing: float, maxima: Tensor | None = None, listed: Tensor | None = None,
+    loss: Tensor, grad: Tensor | None, scores: Tensor, target: Tensor, exponent: Exponent,
+    ignore_index: int, smoothing: float, listed: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Write the losses and return the normalisers; with a `grad` the gradient replaces the scores."""
     normalizer = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
     if scores.numel() == 0:
         return normalizer
     classes = not target.dtype.is_floating_point
-    kind, eps, alphas = kind_of(alpha)
+    kind, eps, alphas = exponent
     rows, tensors, steps = address(
         -1, scores, target.unsqueeze(-1) if classes else target, alphas,
         None if grad is None else grad.unsqueeze(-1),
     )  # fmt: skip
     if rows.columns > LONGEST_LOSS_TILE and kind == SOFTMAX.value:
         _long_softmax(tensors, loss, normalizer, ignore_index, classes, rows, steps)
+    elif rows.columns > LONGEST_LOSS_TILE and _walks(kind, eps):
+        _near(tensors, loss, normalizer, eps, ignore_index, classes, rows, steps)
     elif rows.columns > LONGEST_LOSS_TILE:
-        _long(
-            tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps, maxima, listed
-        )  # fmt: skip
+        _long(tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps, listed)
     else:
         tile = forward_tile_shape(rows, scores.element_size(), kind, steps[0].column)
         loss_tile[(ceiling(rows.count, tile.rows),)](
@@ -167,15 +183,16 @@ def _forward(
 
 def _long(
     tensors: list[Any], loss: Tensor, normalizer: Tensor, kind: int, eps: float,
-    ignore_index: int, classes: bool, rows: Rows, steps: list[Strides], maxima: Tensor | None,
-    listed: Tensor | None,
+    ignore_index: int, classes: bool, rows: Rows, steps: list[Strides], listed: Tensor | None,
 ) -> None:  # fmt: skip
     scores, target, alphas, grad = tensors
-    if maxima is not None and maxima.numel() == 0:
-        maxima = None
+    if listed is not None and listed.numel() == 0:
+        listed = None
+    quick = with_hardware_logarithms(kind, eps)
+    solver = quick if quick == POWER.value else kind  # the last step is exact then
     shape, maxima, listed, state = solve_long_rows(
-        scores, None, alphas, kind, eps, rows, steps[0], Strides(0, 0, 0, 0), steps[2], maxima,
-        listed,
+        scores, None, alphas, solver, eps, rows, steps[0], Strides(0, 0, 0, 0), steps[2],
+        listed=listed,
     )  # fmt: skip
     loss_groups[(rows.count,)](
         scores, target, alphas, listed, state, loss, normalizer, eps, ignore_index,
@@ -184,12 +201,31 @@ def _long(
         BLOCK=LOSS_BLOCKS * shape.listed, num_warps=LOSS_WARPS,
     )  # fmt: skip
     if grad is not None:
-        slope_groups[(rows.count, ceiling(shape.groups, shape.block))](
+        slope_groups[(rows.count, ceiling(shape.groups, SLOPE_BLOCKS * shape.listed))](
             scores, target, alphas, grad, maxima, state, listed, eps, ignore_index,
             rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
-            LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block,
-            num_warps=shape.warps,
+            LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=SLOPE_BLOCKS * shape.listed,
+            num_warps=SLOPE_WARPS,
         )  # fmt: skip
+
+
+def _walks(kind: int, eps: float) -> bool:
+    """Whether α is so near 1 that no score is left out."""
+    return kind == GENERAL.value and 0 < eps < NEAR_SOFTMAX.value
+
+
+def _near(
+    tensors: list[Any], loss: Tensor, normalizer: Tensor, eps: float, ignore_index: int,
+    classes: bool, rows: Rows, steps: list[Strides],
+) -> None:  # fmt: skip
+    scores, target, _alphas, _grad = tensors
+    tile = near_loss_shape()
+    loss_near_rows[(rows.count,)](
+        scores, target, loss, normalizer, eps, ignore_index,
+        rows.columns, rows.middle, rows.inner, *steps[:2],
+        LEVELS=rows.levels, CLASSES=classes, J=tile.slabs, K=tile.width,
+        num_warps=tile.warps, maxnreg=tile.registers,
+    )  # fmt: skip
 
 
 def _long_softmax(
@@ -231,6 +267,7 @@ def _probability_loss(
     )  # fmt: skip
 
 
+@replayed
 def entmax_loss_backward(
     grad: Tensor,
     scores: Tensor,
@@ -239,12 +276,13 @@ def entmax_loss_backward(
     normalizer: Tensor,
     ignore_index: int,
     smoothing: float,
-    maxima: Tensor | None = None,
+    listed: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores.
 
-    With the `maxima` of the forward pass, groups of scores without support are not read.
+    With what the forward pass has `listed`, groups of scores without support are not read where they
+    are many; `out` is no other tensor then.
     """
     if out is None:
         out = torch.empty_like(scores, memory_format=torch.contiguous_format)
@@ -258,13 +296,13 @@ def entmax_loss_backward(
         target.unsqueeze(-1) if classes else target, alphas,
         normalizer.unsqueeze(-1), grad.unsqueeze(-1), out,
     )  # fmt: skip
-    if classes and maxima is not None and maxima.numel() > 0:
+    if classes and listed is not None and listed.numel() > 0:
         shape = groups_shape(rows.columns)
-        slope_of_groups[(rows.count, ceiling(shape.groups, shape.block))](
-            *tensors, maxima, eps, ignore_index, smoothing,
+        slope_of_groups[(rows.count,)](
+            *tensors, listed, eps, ignore_index, smoothing,
             rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
-            LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.block,
-            num_warps=shape.warps,
+            LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=SLOPE_BLOCKS * shape.listed,
+            num_warps=SLOPE_WARPS,
         )  # fmt: skip
         return out
     tile = slope_shape(rows)

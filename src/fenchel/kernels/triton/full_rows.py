@@ -1,9 +1,16 @@
-"""out += g^T h over the rows of a chunk that are too full for lists: a matrix product."""
+"""out += g^T h over the rows of a chunk that are too full for lists: a matrix product.
+
+add_full_rows  some rows, whose numbers are given;
+add_all_rows   all rows. Blocks of g and h come through descriptors, by the engine that some GPUs have for
+               such copies; a program takes many tiles, and the blocks of the next one are fetched while
+               one is added to the sum.
+"""
 
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportGeneralTypeIssues=false
 import triton
 import triton.language as tl
 
@@ -48,12 +55,12 @@ def _add_some(
 
 @kernel
 def add_full_rows(
-    slopes, hidden, full, out, rows, classes, width, stride, hidden_stride,
+    slopes, hidden, full, out, rows, most, classes, width, stride, hidden_stride,
     V: tl.constexpr, D: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """`full` holds the number of rows that are too full, and then theirs."""
+    """`full` holds the number of rows that are too full, and then theirs; at most `most` are added."""
     count = tl.load(full)
-    if count > 0:
+    if (count > 0) & (count <= most):
         across = tl.cdiv(width, D)
         for tile in range(tl.program_id(0), tl.cdiv(classes, V) * across, tl.num_programs(0)):
             v = (tile // across) * V + tl.arange(0, V)
@@ -67,4 +74,29 @@ def add_full_rows(
             else:
                 total = _add_some(total, slopes, hidden, full + 1, v, d, count, classes, width,
                                   stride, hidden_stride, K)  # fmt: skip
+            tl.store(out + places, total, mask=inside)
+
+
+@kernel
+def add_all_rows(
+    slopes, hidden, full, out, rows, classes, width,
+    V: tl.constexpr, D: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """`slopes` and `hidden` are descriptors of blocks (K, V) and (K, D)."""
+    if tl.load(full) == rows:
+        across = tl.cdiv(width, D)
+        tiles = tl.cdiv(classes, V) * across
+        for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True):
+            first = (tile // across) * V
+            begin = (tile % across) * D
+            total = tl.zeros([V, D], tl.float32)
+            for start in range(0, rows, K):
+                g = slopes.load([start, first])
+                h = hidden.load([start, begin])
+                total = tl.dot(tl.trans(g), h, total, input_precision="ieee")
+            v = first + tl.arange(0, V)
+            d = begin + tl.arange(0, D)
+            places = v.to(tl.int64)[:, None] * width + d[None, :]
+            inside = (v < classes)[:, None] & (d < width)[None, :]
+            total += tl.load(out + places, mask=inside, other=0.0).to(tl.float32)
             tl.store(out + places, total, mask=inside)

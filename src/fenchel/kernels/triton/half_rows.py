@@ -31,6 +31,7 @@ from fenchel.kernels.triton.reductions import larger, row_max, row_sums
 from fenchel.kernels.triton.tiles import finite_peak, store_tile, tile_rows
 
 HALFWAY: tl.constexpr = tl.constexpr(0.5)  # where the edge is first sought, in 1/e below the peak
+HALF_FINE: tl.constexpr = tl.constexpr(2e-5)  # excess at which a step is the last if p is rounded
 
 
 @triton.jit
@@ -62,6 +63,34 @@ def widen(x, zero):
             is_pure=False,
             pack=2,
         )
+
+
+@triton.jit
+def _larger_halves(a, b):
+    """The larger scores, two at once; NaN wins."""
+    if a.dtype == tl.bfloat16:
+        return tl.inline_asm_elementwise(
+            "max.NaN.bf16x2 $0, $1, $2;", "=r,r,r", [a, b], dtype=tl.bfloat16, is_pure=True, pack=2
+        )
+    else:
+        return tl.inline_asm_elementwise(
+            "max.NaN.f16x2 $0, $1, $2;", "=r,r,r", [a, b], dtype=tl.float16, is_pure=True, pack=2
+        )
+
+
+@triton.jit
+def _largest(slabs, zero):
+    """The largest scores of the slabs, in float32."""
+    if INTERPRETED:
+        largest = widen(slabs[0], zero)
+        for j in tl.static_range(1, len(slabs)):
+            largest = larger(largest, widen(slabs[j], zero))
+        return largest
+    else:
+        held = slabs[0]
+        for j in tl.static_range(1, len(slabs)):
+            held = _larger_halves(held, slabs[j])
+        return widen(held, zero)
 
 
 @triton.jit
@@ -121,16 +150,17 @@ def entmax_halves(
         else:
             slab = tl.load(scores + column, mask=column < columns, other=float("-inf"))
         slabs = slabs + (slab,)
-    largest = widen(slabs[0], _zero(-e))
-    for j in tl.static_range(1, J):
-        largest = larger(largest, widen(slabs[j], _zero(-e)))
+    largest = _largest(slabs, _zero(-e))
     peak = finite_peak(row_max(largest))
     point = begin_halfway(_visit, ((largest,), peak), e, KIND)
     point, step = climb(_visit, ((largest,), peak), point, e, columns, SUBSET, 0.0, 1, KIND)
-    point, low = climb(_visit, (slabs, peak), point + step, e, columns, FINE, 0.0, 1, KIND)
+    ROUNDED: tl.constexpr = KIND == ENTMAX15 and out.dtype.element_ty.primitive_bitwidth < 32
+    loose: tl.constexpr = HALF_FINE if ROUNDED else FINE
+    point, low = climb(_visit, (slabs, peak), point + step, e, columns, loose, 0.0, 1, KIND)
     point, low = two_sum(point, low)
     for j in tl.static_range(J):
         z = below_peak(widen(slabs[j], _zero(point)), peak, KIND)
-        p = entry_below_peak(z, point, low, e, KIND) + (peak - peak)  # NaN if there is one
+        p = entry_below_peak(z, point, 0.0 if ROUNDED else low, e, KIND)
+        p += peak - peak  # NaN if there is one
         column = j * K + tl.arange(0, K)[None, None, :]
         store_tile(out, column, p, column < columns, EVEN)

@@ -20,11 +20,14 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
+from fenchel.kernels.triton.elementary import LN_2, SMALLEST, expm1_ratio, log2_near_one
 from fenchel.kernels.triton.entries import (
     EACH_ROW,
+    ENTMAX15,
     FARTHEST,
     GENERAL,
     SOFTMAX,
+    SPARSEMAX,
     STEEP,
     entry,
     general_entry,
@@ -101,13 +104,27 @@ def score_less(x, normalizer):
 
 
 @triton.jit
+def _less_than_one(u, p, t, e, KIND: tl.constexpr):
+    """1 - p from u, which is exact where p is rounded to one or next to it."""
+    if KIND == SPARSEMAX:
+        return -u
+    elif KIND == ENTMAX15:
+        return -u * (1.0 + 0.25 * u)
+    elif KIND == GENERAL:
+        log_p = log2_near_one(tl.maximum(t, SMALLEST), e * u) * (LN_2 / e)
+        return -log_p * expm1_ratio(log_p)
+    else:
+        return 1.0 - p
+
+
+@triton.jit
 def class_loss(others, x, p, t, normalizer, peak, e, KIND: tl.constexpr):
     """The loss for one class with score x; `others` is the sum of t p over the other classes."""
     u = score_less(x, normalizer)
     if KIND == SOFTMAX:
         loss = -u
     else:
-        inside = (others - u - t * (1.0 - p)) / (1.0 + e)
+        inside = (others - u - t * _less_than_one(u, p, t, e, KIND)) / (1.0 + e)
         outside = (others - 1.0) / (1.0 + e) - u
         loss = tl.where(t > 0.0, inside, outside)
     loss = tl.where(loss < 0.0, 0.0, loss)  # unlike maximum, this keeps NaN
@@ -133,13 +150,18 @@ def class_slope(p, column, target, g, peak, lives):
 
 
 @triton.jit
+def own_score(scores, target, present, columns, step):
+    """The score of the target; NaN if it is no class."""
+    known = (target >= 0) & (target < columns)
+    return tl.load(scores + target * step, mask=known & present, other=float("nan")).to(tl.float32)
+
+
+@triton.jit
 def finish_rows(
-    scores, loss, normalizers, row, target, others, peak, dead, a, e, counts, present, columns, step,
+    loss, normalizers, row, x, others, peak, dead, a, e, counts, present,
     KIND: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
-    """Write the loss and the normaliser of every row; an index that is no class gives NaN."""
-    known = (target >= 0) & (target < columns)
-    x = tl.load(scores + target * step, mask=known & present, other=float("nan")).to(tl.float32)
+    """Write the loss and the normaliser of every row whose target has score x."""
     p, _, t = entry_of_rows(x, a, e, KIND, R)
     value = class_loss(others, x, p, t, a, peak, e, KIND)
     tl.store(loss + row, tl.where(counts, value, 0.0), mask=present)
@@ -198,8 +220,8 @@ def loss_tile(
                     p = tl.where(e > 1.0, q, p)
     if CLASSES:
         counts = wanted != ignore
-        finish_rows(scores + first, loss, normalizers, row, wanted, others, peak, dead, a, e,
-                    counts, present, columns, steps[3], KIND, R)  # fmt: skip
+        own = own_score(scores + first, wanted, present, columns, steps[3])
+        finish_rows(loss, normalizers, row, own, others, peak, dead, a, e, counts, present, KIND, R)
         if IN_PLACE:
             place = row_offset(row, middle, inner, grad_steps, LEVELS)
             g = tl.load(grad + place, mask=present, other=0.0).to(tl.float32)
@@ -246,6 +268,7 @@ def loss_groups(
     if CLASSES:
         place = row_offset(row, middle, inner, target_steps, LEVELS)
         wanted = tl.load(target + place).to(tl.int64)
+    own = own_score(scores, wanted, row < count, columns, steps[3])
     others = peak * 0.0
     if KIND == EACH_ROW:
         if e > 1.0:
@@ -262,8 +285,10 @@ def loss_groups(
             others = _listed_class_loss(data, wanted, point, low, e, KIND)
     dead = (found == 0) & (peak == peak)
     if CLASSES:
-        finish_rows(scores, loss, normalizers, row, wanted, others, peak, dead, a, e,
-                    wanted != ignore, row < count, columns, steps[3], KIND, 1)  # fmt: skip
+        finish_rows(
+            loss, normalizers, row, own, others, peak, dead, a, e, wanted != ignore, row < count,
+            KIND, 1,
+        )  # fmt: skip
     else:
         a = tl.where(dead, float("-inf"), a + (peak - peak).to(tl.float64))
         tl.store(normalizers + row, a)

@@ -1,7 +1,7 @@
 """Kernels of the entmax loss that need the normaliser A alone: each streams over the scores.
 
 slope_tile    g (p - q), the gradient in the scores
-slope_of_groups  the same from the largest scores of groups of columns, for long rows
+slope_of_groups  the same for long rows, where groups of columns that may hold support are listed
 terms_rows    the loss for targets that are probabilities
 smooth_rows   what a smoothed class k adds to its loss: s (x_k - mean x) + Omega(q), with
               q = (1 - s) e_k + s/C
@@ -69,35 +69,60 @@ def slope_tile(
     tl.store(out + out_places, slope, mask=inside)
 
 
+@triton.jit
+def _fill(out, value, columns, step, SIZE: tl.constexpr):
+    for start in range(0, columns, SIZE):
+        column = start + tl.arange(0, SIZE)
+        places = out + column.to(tl.int64) * step
+        tl.store(places, tl.zeros([SIZE], tl.float32) + value, mask=column < columns)
+    tl.debug_barrier()  # what one thread has filled, another one overwrites
+
+
 @kernel
 def slope_of_groups(
-    scores, target, alpha, normalizers, grad, out, maxima, eps, ignore, smoothing,
+    scores, target, alpha, normalizers, grad, out, listed, eps, ignore, smoothing,
     count, columns, groups, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The same for class indices: a group whose largest score has p = 0 has p = 0 throughout."""
+    """The same for class indices, a program a row: p = 0 in every group of columns that is not listed.
+
+    Where most groups are, it goes through all of them instead of filling the row first.
+    """
     row = tile_rows(tl.program_id(0), 1)
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
-    group = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
     a = tl.load(normalizers + row_offset(row, middle, inner, normalizer_steps, LEVELS))
     g = tl.load(grad + row_offset(row, middle, inner, grad_steps, LEVELS)).to(tl.float32)
-    wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS))
+    wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS)).to(tl.int64)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    out += row_offset(row, middle, inner, out_steps, LEVELS)
+    listed += row * (groups + 1)
     counts = (a != float("-inf")) & (wanted != ignore)
-    finite = tl.where(counts, a, 0.0)
-    p, _, _ = entry_at(held, finite, e, KIND)
-    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
-    inside = column < columns
-    wide = column.to(tl.int64)
-    places = row_offset(row, middle, inner, steps, LEVELS) + wide * steps[3]
-    x = load_scores(scores, None, places, places, inside & (p > 0.0)[:, None])
-    p, _, _ = entry_at(x, finite, e, KIND)
-    q = tl.where(column == wanted, 1.0 - smoothing, 0.0) + smoothing / columns
+    a = tl.where(counts, a, 0.0)
     g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
-    slope = tl.where(counts, g * (p - q), 0.0)
-    out_places = row_offset(row, middle, inner, out_steps, LEVELS) + wide * out_steps[3]
-    tl.store(out + out_places, slope, mask=inside)
+    found = tl.where(counts, tl.load(listed + groups), 0)
+    most = 2 * found > groups
+    uniform = smoothing / columns
+    if most:
+        found = groups
+    else:
+        _fill(out, g * (0.0 - uniform), columns, out_steps[3], BLOCK * GROUP)
+    for start in range(0, found, BLOCK):
+        place = start + tl.arange(0, BLOCK)[:, None]
+        here = place < found
+        group = tl.where(most, place, tl.load(listed + place, mask=here, other=0))
+        column = group * GROUP + tl.arange(0, GROUP)[None, :]
+        inside = here & (column < columns)
+        wide = column.to(tl.int64)
+        x = load_scores(scores, None, wide * steps[3], wide, inside)
+        p, _, _ = entry_at(x, a, e, KIND)
+        tl.store(out + wide * out_steps[3], g * (p - uniform), mask=inside)
+    known = (wanted >= 0) & (wanted < columns)
+    x = load_scores(scores, None, wanted * steps[3], wanted, known & counts)
+    p, _, _ = entry_at(x, a, e, KIND)
+    tl.debug_barrier()  # what was written at the target is not its slope
+    slope = g * (p - ((1.0 - smoothing) + uniform))
+    tl.store(out + wanted * out_steps[3], slope, mask=known & counts)
 
 
 @triton.jit

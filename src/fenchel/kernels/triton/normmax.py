@@ -1,18 +1,18 @@
-"""normmax and its derivatives along any dimension of a CUDA tensor: a row a program, in float64.
+"""normmax and its derivatives along any dimension of a CUDA tensor.
 
     normmax                  argmax_p <p, x> - ||p||_alpha over the simplex
     normmax_backward         its Jacobian times a vector, from p alone
     normmax_backward_alpha   the same, and the gradient in alpha
 
-alpha is a number, or a tensor with one value a row. The solver is that of the reference; at alpha = 2
-it needs no powers. Nothing waits for the device, so CUDA graphs can capture every call.
+alpha is a number, or a tensor with one value a row. The number 2 needs no powers (`norm_rows`). Any
+other alpha is solved as by the reference, a row a program, in float64. Nothing waits for the device, so
+CUDA graphs can capture every call.
 """
 
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import torch
 import triton
 import triton.language as tl
@@ -21,6 +21,7 @@ from torch import Tensor
 from fenchel.kernels.triton.addressing import copy_back, row_offset
 from fenchel.kernels.triton.candidates import load_block
 from fenchel.kernels.triton.kernel import kernel
+from fenchel.kernels.triton.norm_rows import LEAST, norm_tile, solve_norm_groups
 from fenchel.kernels.triton.reductions import shared_sum
 from fenchel.kernels.triton.row_programs import (
     ROUNDING,
@@ -36,33 +37,32 @@ from fenchel.kernels.triton.row_programs import (
     store_block,
 )
 from fenchel.kernels.triton.strength import row_strength, strength_parts
+from fenchel.kernels.triton.threshold_backward import NORM, pull_back
+from fenchel.kernels.triton.threshold_rows import fits, launch_groups, launch_tiles
 from fenchel.kernels.triton.tiles import finite_peak
 
 
 @triton.jit
-def _weights(x, top, tau, alpha, SQUARE: tl.constexpr):
+def _weights(x, top, tau, alpha):
     """u^c and u, with u = (x - top - tau)_+ and c = 1/(alpha - 1)."""
     above = tl.maximum(x.to(tl.float64) - top - tau, 0.0)
-    if SQUARE:
-        return above, above
-    else:
-        return power(above, 1.0 / (alpha - 1.0)), above
+    return power(above, 1.0 / (alpha - 1.0)), above
 
 
 @triton.jit
-def _sums(row, top, tau, alpha, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr):
+def _sums(row, top, tau, alpha, HELD: tl.constexpr, K: tl.constexpr):
     """The sums of u^c and of u^(c + 1)."""
     total = tl.zeros([K], tl.float64)
     powers = tl.zeros([K], tl.float64)
     for start in range(0, K if HELD else row[3], K):
-        weights, above = _weights(row_block(row, start, HELD, K), top, tau, alpha, SQUARE)
+        weights, above = _weights(row_block(row, start, HELD, K), top, tau, alpha)
         total += weights
         powers += weights * above
     return shared_sum(total), shared_sum(powers)
 
 
 @triton.jit
-def _solve(row, top, alpha, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr):
+def _solve(row, top, alpha, HELD: tl.constexpr, K: tl.constexpr):
     """tau in [-1, 0], relative to the largest score."""
     lower = alpha * 0.0 - 1.0
     upper = alpha * 0.0
@@ -70,7 +70,7 @@ def _solve(row, top, alpha, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.cons
     previous = upper + float("inf")
     active = alpha > 1.0
     while active:
-        total, powers = _sums(row, top, point, alpha, SQUARE, HELD, K)
+        total, powers = _sums(row, top, point, alpha, HELD, K)
         slope = -(1.0 + 1.0 / (alpha - 1.0)) * total
         lower, upper, point, previous, active = newton_step(
             powers - 1.0, slope, point, lower, upper, previous, ROUNDING
@@ -82,7 +82,7 @@ def _solve(row, top, alpha, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.cons
 def normmax_rows(
     scores, out, mask, alphas, high, low, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
-    LEVELS: tl.constexpr, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr,
+    LEVELS: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     number = tl.program_id(0).to(tl.int64)
     alpha = row_strength(high, low, alphas, number, number >= 0, middle, inner, alpha_steps, LEVELS)
@@ -93,11 +93,11 @@ def normmax_rows(
     row = first, scores, mask, columns, steps[3], mask_steps[3]
     peak = row_peak(row, HELD, K)
     top = finite_peak(peak).to(tl.float64)
-    tau = _solve(row, top, alpha, SQUARE, HELD, K)
-    total = _sums(row, top, tau, alpha, SQUARE, HELD, K)[0]
+    tau = _solve(row, top, alpha, HELD, K)
+    total = _sums(row, top, tau, alpha, HELD, K)[0]
     out += row_offset(number, middle, inner, out_steps, LEVELS)
     for start in range(0, K if HELD else columns, K):
-        weights = _weights(row_block(row, start, HELD, K), top, tau, alpha, SQUARE)[0]
+        weights = _weights(row_block(row, start, HELD, K), top, tau, alpha)[0]
         p = tl.where(peak == float("-inf"), 0.0, weights / total)
         p += top - top  # NaN in a row that holds one
         store_block(out, p, start, columns, out_steps[3], K)
@@ -110,11 +110,10 @@ def _log(p):
 
 
 @triton.jit
-def _norm(probabilities, columns, step, alpha,
-          SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr):  # fmt: skip
+def _norm(probabilities, columns, step, alpha, HELD: tl.constexpr, K: tl.constexpr):
     """log N, dN/dalpha and the sum of p log p, where N = ||p||_alpha; a row of zeros has N = 1.
 
-    Of q = p / max p, so that a large alpha does not underflow. SQUARE: without the last two.
+    Of q = p / max p, so that a large alpha does not underflow.
     """
     largest = tl.zeros([K], tl.float64)
     for start in range(0, K if HELD else columns, K):
@@ -126,14 +125,11 @@ def _norm(probabilities, columns, step, alpha,
     products = tl.zeros([K], tl.float64)
     for start in range(0, K if HELD else columns, K):
         p = load_wide(probabilities, start, columns, step, K)
-        if SQUARE:
-            powers += p / peak * (p / peak)
-        else:
-            log_q = _log(p) - tl.log(peak)
-            q_alpha = tl.where(p > 0.0, tl.exp(alpha * log_q), 0.0)
-            powers += q_alpha
-            logs += q_alpha * log_q
-            products += p * _log(p)
+        log_q = _log(p) - tl.log(peak)
+        q_alpha = tl.where(p > 0.0, tl.exp(alpha * log_q), 0.0)
+        powers += q_alpha
+        logs += q_alpha * log_q
+        products += p * _log(p)
     total = shared_sum(powers)
     total = tl.where(total > 0.0, total, 1.0)
     log_norm = tl.log(peak) + tl.log(total) / alpha
@@ -142,20 +138,17 @@ def _norm(probabilities, columns, step, alpha,
 
 
 @triton.jit
-def _diagonal(p, log_norm, alpha, SQUARE: tl.constexpr):
+def _diagonal(p, log_norm, alpha):
     """s = p^(2 - alpha) N^(alpha - 1) / (alpha - 1) on the support; its factors alone may overflow."""
-    if SQUARE:
-        return tl.where(p > 0.0, tl.exp(log_norm), 0.0)
-    else:
-        s = tl.exp((2.0 - alpha) * _log(p) + (alpha - 1.0) * log_norm) / (alpha - 1.0)
-        return tl.where(p > 0.0, s, 0.0)
+    s = tl.exp((2.0 - alpha) * _log(p) + (alpha - 1.0) * log_norm) / (alpha - 1.0)
+    return tl.where(p > 0.0, s, 0.0)
 
 
 @kernel
 def normmax_pull_back(
     probabilities, grad, out, in_alpha, alphas, high, low, columns, middle, inner,
     steps, grad_steps, out_steps, in_steps, alpha_steps,
-    LEVELS: tl.constexpr, SQUARE: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr,
+    LEVELS: tl.constexpr, HELD: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """s h - p (s.h) with h = g - p.g, and in alpha
     dN/dalpha (s.h) - (p g).(log p - p.log p)/(alpha - 1)."""
@@ -164,7 +157,7 @@ def normmax_pull_back(
     probabilities += row_offset(row, middle, inner, steps, LEVELS)
     grad += row_offset(row, middle, inner, grad_steps, LEVELS)
     out += row_offset(row, middle, inner, out_steps, LEVELS)
-    log_norm, norm_slope, products = _norm(probabilities, columns, steps[3], alpha, SQUARE, HELD, K)
+    log_norm, norm_slope, products = _norm(probabilities, columns, steps[3], alpha, HELD, K)
     in_p = tl.zeros([K], tl.float64)
     in_s = tl.zeros([K], tl.float64)
     in_log = tl.zeros([K], tl.float64)
@@ -172,7 +165,7 @@ def normmax_pull_back(
     for start in range(0, K if HELD else columns, K):
         p = load_wide(probabilities, start, columns, steps[3], K)
         g = load_where(grad, p != 0.0, start, columns, grad_steps[3], K)
-        s = _diagonal(p, log_norm, alpha, SQUARE)
+        s = _diagonal(p, log_norm, alpha)
         in_p += p * g
         in_s += s * g
         diagonal += s
@@ -183,7 +176,7 @@ def normmax_pull_back(
     for start in range(0, K if HELD else columns, K):
         p = load_wide(probabilities, start, columns, steps[3], K)
         g = load_where(grad, p != 0.0, start, columns, grad_steps[3], K)
-        by_scores = _diagonal(p, log_norm, alpha, SQUARE) * (g - mean) - p * along
+        by_scores = _diagonal(p, log_norm, alpha) * (g - mean) - p * along
         store_block(out, by_scores, start, columns, out_steps[3], K)
     if in_alpha is not None:
         by_power = (shared_sum(in_log) - products * mean) / (alpha - 1.0)
@@ -196,15 +189,25 @@ def normmax(
 ) -> Tensor:
     """argmax_{p ∈ Δ} ⟨p, x⟩ − ‖p‖_α along `dim`; −inf and what the mask leaves out get zero."""
     out = torch.empty_like(scores)
+    if _is_square(alpha):
+        return copy_back(out, _at_two(scores, out, mask, dim))
     high, low, alphas = strength_parts(alpha)
-    options = {"SQUARE": _is_square(alpha), "HELD": held(scores, dim)}
     given = scores, out, mask, alphas
-    tensors = launch(normmax_rows, dim, *given, numbers=(high, low), **options)
+    tensors = launch(normmax_rows, dim, *given, numbers=(high, low), HELD=held(scores, dim))
     return copy_back(out, tensors[1])
+
+
+def _at_two(scores: Tensor, out: Tensor, mask: Tensor | None, dim: int) -> Tensor | None:
+    """Returns what is written to."""
+    if fits(scores, dim):
+        return launch_tiles(norm_tile, dim, scores, out, mask)
+    return launch_groups(solve_norm_groups, dim, scores, out, mask, least=LEAST.value)
 
 
 def normmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor, dim: int = -1) -> Tensor:
     """J g = c N^{α−1} [s∘h − p (s·h)] with h = g − p·g, s = p^{2−α}, N = ‖p‖_α; J is symmetric."""
+    if _is_square(alpha):
+        return pull_back(grad, p, NORM.value, dim)
     return _pull_back(grad, p, None, alpha, dim)
 
 
@@ -221,9 +224,8 @@ def _pull_back(
 ) -> Tensor:
     out = torch.empty_like(p)
     high, low, alphas = strength_parts(alpha)
-    options = {"SQUARE": _is_square(alpha), "HELD": held(p, dim)}
     given = p, grad, out, in_alpha, alphas
-    tensors = launch(normmax_pull_back, dim, *given, numbers=(high, low), **options)
+    tensors = launch(normmax_pull_back, dim, *given, numbers=(high, low), HELD=held(p, dim))
     if in_alpha is not None:
         copy_back(in_alpha, tensors[3])
     return copy_back(out, tensors[2])

@@ -10,7 +10,7 @@ from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import exp
 from fenchel.kernels.triton.entries import SOFTMAX
 from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.loss import finish_rows
+from fenchel.kernels.triton.loss import finish_rows, own_score
 from fenchel.kernels.triton.softmax import log_sum, peak_and_sum
 from fenchel.kernels.triton.tiles import finite_peak, tile_rows
 
@@ -29,11 +29,12 @@ def softmax_loss_rows(
     if CLASSES:
         scores += row_offset(row, middle, inner, steps, LEVELS)
         wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS)).to(tl.int64)
-        known = (wanted >= 0) & (wanted < columns)
-        x = tl.load(scores + wanted * steps[3], mask=known, other=float("-inf")).to(tl.float32)
+        x = own_score(scores, wanted, row < count, columns, steps[3])
         a = log_sum(peak, others, exp(x - peak))
-        finish_rows(scores, loss, normalizers, row, wanted, others, peak, dead, a, 0.0,
-                    wanted != ignore, row < count, columns, steps[3], SOFTMAX, 1)  # fmt: skip
+        finish_rows(
+            loss, normalizers, row, x, others, peak, dead, a, 0.0, wanted != ignore, row < count,
+            SOFTMAX, 1,
+        )  # fmt: skip
     else:
         a = log_sum(peak, others, 0.0 * others)
         a = tl.where(dead, float("-inf"), a + (peak - peak).to(tl.float64))

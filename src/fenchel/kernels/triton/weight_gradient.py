@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from fenchel.kernels.triton.configuration import (
     LONGEST_LOSS_TILE,
@@ -15,7 +16,8 @@ from fenchel.kernels.triton.configuration import (
     groups_shape,
     power_of_two,
 )
-from fenchel.kernels.triton.full_rows import add_full_rows
+from fenchel.kernels.triton.entmax_loss import leaves_scores_out
+from fenchel.kernels.triton.full_rows import add_all_rows, add_full_rows
 from fenchel.kernels.triton.sparse_hidden import multiply_full_rows, use_lists
 from fenchel.kernels.triton.sparse_weight import (
     list_rows,
@@ -42,21 +44,30 @@ class Product(NamedTuple):
 
 
 TILE = Product(128, 128, 32, {"num_warps": 8, "num_stages": 4, "maxnreg": 128})  # of gᵀh
+DESCRIBED_TILE = Product(128, 128, 64, {"num_warps": 4, "num_stages": 3})  # by descriptors,
+DESCRIBED_PROGRAMS = 264  # by so many programs, two for each multiprocessor
+DESCRIBED_BYTES = 16  # of which a descriptor wants addresses to be multiples
 HIDDEN_TILE = Product(128, 256, 32, {"num_warps": 8, "num_stages": 4})  # of g W
 LARGE_HIDDEN_TILE = HIDDEN_TILE._replace(depth=64)
 
 
 def worth_listing(hidden: Tensor, classes: int, target: Tensor, alpha: float | Tensor) -> bool:
     """Whether rows are long, with class indices and an α that leaves little support."""
-    sparse = not isinstance(alpha, Tensor) and 1 < alpha <= 2
     by_index = not target.dtype.is_floating_point
     fits = hidden.dtype in HALF and hidden.stride(1) == 1
-    return sparse and by_index and fits and classes > LONGEST_LOSS_TILE
+    return leaves_scores_out(alpha) and by_index and fits and classes > LONGEST_LOSS_TILE
 
 
 def is_large(device: torch.device) -> bool:
-    """Whether a GPU has 200 kB on chip for a program."""
+    """Whether a GPU has 200 kB on chip for a program, and an engine that copies blocks there."""
     return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] in (9, 10)
+
+
+def describable(matrix: Tensor) -> bool:
+    """Whether a descriptor can tell where its rows are, and there is an engine that copies by it."""
+    step = matrix.stride(0) * matrix.element_size()
+    aligned = matrix.data_ptr() % DESCRIBED_BYTES == 0 and step % DESCRIBED_BYTES == 0
+    return is_large(matrix.device) and aligned
 
 
 class SparseWeightGradient:
@@ -126,11 +137,25 @@ class SparseWeightGradient:
     def _add_full(self, slopes: Tensor, hidden: Tensor) -> None:
         """gᵀh of the full rows."""
         (rows, columns), width = slopes.shape, hidden.shape[1]
+        described = self.out.dtype in HALF and describable(slopes) and describable(hidden)
+        if described:
+            self._add_all(slopes, hidden)
         tiles = ceiling(columns, TILE.rows) * ceiling(width, TILE.columns)
         add_full_rows[(min(tiles, PROGRAMS),)](
-            slopes, hidden, self.full, self.out, rows, columns, width,
+            slopes, hidden, self.full, self.out, rows, rows - described, columns, width,
             slopes.stride(0), hidden.stride(0),
             V=TILE.rows, D=TILE.columns, K=TILE.depth, **TILE.limits,
+        )  # fmt: skip
+
+    def _add_all(self, slopes: Tensor, hidden: Tensor) -> None:
+        """The same if all are."""
+        (rows, columns), width, tile = slopes.shape, hidden.shape[1], DESCRIBED_TILE
+        tiles = ceiling(columns, tile.rows) * ceiling(width, tile.columns)
+        add_all_rows[(min(tiles, DESCRIBED_PROGRAMS),)](
+            TensorDescriptor.from_tensor(slopes, [tile.depth, tile.rows]),
+            TensorDescriptor.from_tensor(hidden, [tile.depth, tile.columns]),
+            self.full, self.out, rows, columns, width,
+            V=tile.rows, D=tile.columns, K=tile.depth, **tile.limits,
         )  # fmt: skip
 
     def finish(self, stop: int) -> None:

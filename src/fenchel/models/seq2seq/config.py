@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from fenchel.checks import check_known
+from fenchel.checks import check_known, check_number
 from fenchel.errors import rule
+from fenchel.maps.operator import BELOW_ZERO
 
 ATTENTIONS = ("dot", "general", "additive")
 BASIS_WIDTHS = (0.03, 0.1, 0.3)  # standard deviations of the functions of "combined" on [0, 1]
@@ -65,9 +67,11 @@ class Seq2SeqConfig:
             raise rule("dropout is a share", expected="a number in [0, 1)", got=self.dropout)
         check_known("attention", self.attention, ATTENTIONS)
         check_known("attention_map", self.attention_map, MAPS)
-        if self.output_alpha <= 0:
-            raise rule("output_alpha is an α", expected="above 0", got=self.output_alpha)
+        check_number(self.output_alpha, name="output_alpha", above=0)
         self._check_alpha()
+        if self.attention_strength is not None:
+            above = 1 if self.attention_map == "pnormmax" else BELOW_ZERO
+            check_number(self.attention_strength, name="attention_strength", above=above)
         if self.attention_map == "combined":
             self._check_combined()
         if self.share_embeddings and self.embedding_size != self.hidden_size:
@@ -78,7 +82,7 @@ class Seq2SeqConfig:
         alpha, learned = self.attention_alpha, self.attention_map == "entmax"
         if alpha == "learned" and learned:
             return
-        if isinstance(alpha, (str, bool)) or alpha <= 0:
+        if isinstance(alpha, (str, bool)) or not 0 < alpha < math.inf:
             expected = "a number above 0" + (', or "learned"' if learned else "")
             raise rule("attention_alpha is an α", expected=expected, got=repr(alpha))
 

@@ -1,0 +1,125 @@
+"""Losses of long rows: near alpha = 1, next to zero, and gradients that read listed groups alone.
+
+On the GPU, or interpreted without one.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from fenchel.kernels.reference import entmax_loss as reference
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+
+with defining_kernels():
+    from fenchel.kernels.triton import configuration, entmax, entmax_loss
+
+pytestmark = MARKS
+
+CLASSES = 45
+IGNORED = -100
+OPTIONS = (IGNORED, 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _short_rows_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (entmax, entmax_loss):
+        monkeypatch.setattr(module, "groups_shape", _small_groups)
+    monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
+    monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: configuration.Tile(4, 1, 4, 1))
+
+
+def _small_groups(columns: int) -> configuration.Groups:
+    groups = configuration.ceiling(columns, 4)
+    return configuration.Groups(4, groups, configuration.power_of_two(groups), 4, 1, 2, 1)
+
+
+def _problem(scale: float) -> tuple[Tensor, Tensor]:
+    """Rows of which one is ignored, one empty, one holds a NaN and one has its class at -inf."""
+    scores = scale * torch.randn(7, CLASSES, device=DEVICE)
+    target = torch.tensor([int(scores[0].argmax()), 3, IGNORED, 9, 0, 1, 44], device=DEVICE)
+    scores[1, 3], scores[4], scores[5, 2] = -math.inf, -math.inf, math.nan
+    return scores, target
+
+
+@pytest.mark.parametrize(("alpha", "scale"), [(1.02, 1.0), (1.001, 20.0), (1.06, 0.02)])
+def test_a_walk_along_the_row_gives_loss_and_gradient(alpha: float, scale: float) -> None:
+    scores, target = _problem(scale)
+    expected, normalizer = reference.entmax_loss(scores.double(), target, alpha, *OPTIONS)
+    loss, found = entmax_loss.entmax_loss(scores, target, alpha, *OPTIONS)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=1e-12, equal_nan=True)
+    torch.testing.assert_close(found, normalizer, rtol=2e-7, atol=2e-7, equal_nan=True)
+    grad = torch.randn(7, device=DEVICE)
+    arguments = (scores.double(), target, alpha, normalizer, *OPTIONS)
+    slope = reference.entmax_loss_backward(grad.double(), *arguments)
+    overwritten, _ = entmax_loss.entmax_loss_in_place(grad, scores, target, alpha, *OPTIONS, False)
+    assert torch.equal(overwritten.nan_to_num(-1.0), loss.nan_to_num(-1.0))
+    torch.testing.assert_close(scores.double(), slope, rtol=0, atol=4e-7, equal_nan=True)
+
+
+def test_a_walk_serves_probabilities_and_finds_no_class_that_is_none() -> None:
+    scores = torch.randn(3, CLASSES, device=DEVICE)
+    target = torch.rand(3, CLASSES, device=DEVICE).softmax(-1)
+    loss, _ = entmax_loss.entmax_loss(scores, target, 1.02, *OPTIONS)
+    expected, _ = reference.entmax_loss(scores.double(), target.double(), 1.02, *OPTIONS)
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    classes = torch.tensor([0, CLASSES, -1], device=DEVICE)
+    loss, _ = entmax_loss.entmax_loss(scores, classes, 1.02, *OPTIONS)
+    assert loss.isnan().tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("alpha", [1.02, 1.3, 1.5, 2.0])
+def test_a_loss_next_to_zero_has_its_digits(alpha: float) -> None:
+    """p of the target is next to one, and a float32 holds little of 1 - p."""
+    second = -torch.tensor([0.5, 0.9, 0.99, 1.01], device=DEVICE) / (alpha - 1)
+    scores = torch.full((4, CLASSES), -1e4, device=DEVICE)
+    scores[:, 7], scores[:, 20] = 0.0, second
+    target = torch.full((4,), 7, device=DEVICE)
+    loss, _ = entmax_loss.entmax_loss(scores, target, alpha, *OPTIONS)
+    expected, _ = reference.entmax_loss(scores.double(), target, alpha, *OPTIONS)
+    torch.testing.assert_close(loss.double(), expected, rtol=5e-5, atol=1e-37)
+    assert loss[3].item() == 0
+
+
+@pytest.mark.parametrize(("alpha", "smoothing"), [(2.0, 0.0), (1.5, 0.2), (1.3, 0.0)])
+def test_the_gradient_reads_listed_groups_alone(alpha: float, smoothing: float) -> None:
+    scores, target = _problem(8.0)
+    numbers = entmax_loss.kept_numbers(CLASSES, target, alpha)
+    assert numbers == 13
+    listed = torch.empty(7, numbers, dtype=torch.int32, device=DEVICE)
+    options = IGNORED, smoothing
+    _, normalizer = entmax_loss.entmax_loss(scores, target, alpha, *options, listed)
+    grad = torch.randn(7, device=DEVICE)
+    arguments = (grad, scores, target, alpha, normalizer, *options)
+    expected = entmax_loss.entmax_loss_backward(*arguments)
+    unread = 0
+    for row, (*groups, found) in enumerate(listed.tolist()):
+        if 2 * found <= numbers - 1:
+            for group in set(range(numbers - 1)).difference(groups[:found]):
+                scores[row, 4 * group : 4 * group + 4] = math.nan
+                unread += 1
+    assert unread > 4 * numbers
+    slope = entmax_loss.entmax_loss_backward(*arguments, listed)
+    torch.testing.assert_close(slope, expected, rtol=0, atol=3e-7, equal_nan=True)
+
+
+def test_rows_of_which_much_is_listed_are_read_throughout() -> None:
+    scores, target = _problem(0.5)
+    listed = torch.empty(7, 13, dtype=torch.int32, device=DEVICE)
+    _, normalizer = entmax_loss.entmax_loss(scores, target, 1.3, *OPTIONS, listed)
+    assert (2 * listed[:4, -1] > 12).all()
+    arguments = (torch.randn(7, device=DEVICE), scores, target, 1.3, normalizer, *OPTIONS)
+    slope = entmax_loss.entmax_loss_backward(*arguments, listed)
+    expected = entmax_loss.entmax_loss_backward(*arguments)
+    torch.testing.assert_close(slope, expected, rtol=0, atol=3e-7, equal_nan=True)
+
+
+def test_nothing_is_listed_where_no_score_is_left_out() -> None:
+    target = torch.zeros(7, dtype=torch.int64, device=DEVICE)
+    alphas = (1.0, 1.02, 2.5, torch.full((7, 1), 1.5))
+    assert [entmax_loss.kept_numbers(CLASSES, target, alpha) for alpha in alphas] == [0] * 4
+    assert entmax_loss.kept_numbers(CLASSES, target.float(), 1.5) == 0
+    assert entmax_loss.kept_numbers(4, target, 1.5) == 0
