@@ -96,6 +96,15 @@ def test_rows_that_no_normal_law_describes(k: float):
     _assert_same(kernels.budget(x, k), reference.budget(x.double(), k))
 
 
+@pytest.mark.usefixtures("length")
+@pytest.mark.parametrize("k", [1.5, 2.5, 3.0])
+def test_the_least_finite_scores_are_scores(k: float):
+    least, next_to_it = torch.finfo(torch.float32).min, torch.finfo(torch.bfloat16).min
+    rows = [0, 0, least, least], [1, least, next_to_it, least], [3e38, 3e38, -3e38, -3e38]
+    x = torch.tensor(rows, device=DEVICE)
+    _assert_same(kernels.budget(x, k), reference.budget(x.double(), k))
+
+
 @pytest.mark.parametrize("k", [1, 2, 3.5, 7])
 def test_ties_of_every_sign(k: float):
     rows = [[0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 2.0], [-3.0] * 7, [5.0] * 3 + [4.0] * 4]

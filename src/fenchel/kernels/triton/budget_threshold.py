@@ -20,7 +20,7 @@ from fenchel.kernels.triton.reductions import any_row, even_slab_sum, row_triple
 from fenchel.kernels.triton.threshold_rows import threshold_entry
 
 WIDE: tl.constexpr = tl.constexpr(16.0)  # a bracket so many times as far is halved in powers
-FARTHEST: tl.constexpr = tl.constexpr(3e38)
+FARTHEST: tl.constexpr = tl.constexpr(2.0**128 - 2.0**104)  # the largest float32
 COARSE: tl.constexpr = tl.constexpr(2.0**-16)  # of the largest score: a step that changes it
 CLOSE: tl.constexpr = tl.constexpr(0.5)  # standard deviation
 TAIL: tl.constexpr = tl.constexpr(2.5)
@@ -98,7 +98,7 @@ def _middle(lower, upper, peak, floor):
     """A number in the bracket; `lower` is -inf while nothing is known, and then `floor` is tried."""
     unit = tl.maximum(tl.abs(peak) * COARSE, 1.0)
     near = peak - upper
-    below = tl.where(floor < upper, floor, peak - (2.0 * near + unit))
+    below = tl.where(floor < upper, floor, tl.maximum(peak - (2.0 * near + unit), -FARTHEST))
     far = tl.minimum(peak - lower, FARTHEST)
     near = tl.maximum(near, unit)
     halved = tl.where(
