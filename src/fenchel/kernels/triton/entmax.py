@@ -185,8 +185,7 @@ def _entmax_groups(
 ) -> None:
     scores, out, mask, alphas = tensors
     own = steps[0], steps[2], steps[3]
-    workspace = solve_long_rows(scores, mask, alphas, kind, eps, rows, *own)
-    shape, maxima, _, state = workspace
+    shape, maxima, _, state = solve_long_rows(scores, mask, alphas, kind, eps, rows, *own)
     write_groups[(rows.count, ceiling(shape.groups, shape.block))](
         scores, out, mask, alphas, maxima, state, eps,
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
@@ -237,12 +236,11 @@ def add_long_rows(
 def solve_long_rows(
     scores: Tensor, mask: Tensor | None, alphas: Tensor | None, kind: int, eps: float,
     rows: Rows, steps: Strides, mask_steps: Strides, alpha_steps: Strides,
-    maxima: Tensor | None = None, listed: Tensor | None = None,
+    listed: Tensor | None = None,
 ) -> tuple[Any, Tensor, Tensor, Tensor]:  # fmt: skip
     """The group maxima, the lists of groups with support, and (peak, point, low) of every row."""
     shape = groups_shape(rows.columns)
-    if maxima is None:
-        maxima = torch.empty((rows.count, shape.groups), dtype=torch.float32, device=scores.device)
+    maxima = torch.empty((rows.count, shape.groups), dtype=torch.float32, device=scores.device)
     if listed is None:
         wide = (rows.count, shape.groups + 1)
         listed = torch.empty(wide, dtype=torch.int32, device=scores.device)
