@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -25,7 +26,7 @@ from benchmarks.report import markdown
 from benchmarks.rows import Row, make_rows, measured_before, newest, read, update
 from benchmarks.runner import Effort, race
 from benchmarks.timing import timer_for
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 
 EFFORT = {
     ("cpu", False): Effort(),
@@ -38,6 +39,14 @@ DTYPES = {"cpu": ["float32"], "cuda": ["float32", "bfloat16"]}
 QUICK_SHARE = 16
 
 Problem = tuple[Case, list[Operation]]
+
+
+def check_pattern(pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        got = f"{pattern!r} ({error})"
+        raise rule("--only is a regular expression", expected="a valid one", got=got) from error
 
 
 def matches(pattern: str, operation: str, family: str) -> bool:
@@ -175,12 +184,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
+    check_pattern(options.only)
     name = NAMES[options.device] + ("-quick" if options.quick else "")
     path = options.out / f"{name}.csv"
     base = rows_of(options.base, path) if options.base else []
     if options.draw:
         print(picture_of_some(path, options) if options.picture else show(path, base))
         return
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise rule("--device cuda needs one", expected="a CUDA device", got="none")
     environment = describe(options.device, options.commit)
     problems = problems_of(options)
     if options.resume:
@@ -194,4 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FenchelError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        sys.exit(2)

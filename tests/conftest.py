@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -10,6 +11,11 @@ from tempfile import TemporaryDirectory
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+if importlib.util.find_spec("triton") is not None and not torch.cuda.is_available():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        import triton  # noqa: F401  (before PyTorch does: its own functions are defined only once)
 
 import fenchel  # noqa: F401  (before doctests are collected, which would import its modules anew)
 

@@ -28,6 +28,7 @@ OMEGAS = [
 ]
 SCORE_TAKERS = [*MAPS, *(omega.map for omega in OMEGAS), *(omega.max for omega in OMEGAS)]
 VALUES = [omega.value for omega in OMEGAS]
+GRIDS = [fenchel.fusedmax2d, fenchel.fused_groups, fenchel.oscarmax_composition]
 LOSSES = [fenchel.sparsemax_loss, fenchel.entmax_loss, *(omega.loss for omega in OMEGAS)]
 
 
@@ -78,6 +79,27 @@ def test_scores_of_a_loss_are_a_real_tensor(loss):
         loss(torch.tensor([[1, 2, 3]]), torch.tensor([0]))
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize("function", [*SCORE_TAKERS, *VALUES, *LOSSES, *GRIDS], ids=_name)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+def test_scores_are_dense(function, layout):
+    name = "p" if function in (*VALUES, fenchel.fused_groups) else "scores"
+    expected = f"expected layout torch.strided (convert with {name}.to_dense()), got {layout}"
+    with broken(f"{name} must be dense: {expected}"):
+        function(X.to_sparse(layout=layout), *([TARGET] if function in LOSSES else []))
+
+
+def test_what_comes_with_the_scores_is_dense():
+    with broken("mask must be dense: expected layout torch.strided"):
+        fenchel.sparsemax(X, mask=(X > 0).to_sparse())
+    with broken("alpha must be dense: expected layout torch.strided"):
+        fenchel.entmax(X, torch.full((2, 1), 1.5).to_sparse())
+    with broken("target must be dense: expected layout torch.strided"):
+        fenchel.sparsemax_loss(X, TARGET.to_sparse())
+    with broken("weight must be dense: expected layout torch.strided"):
+        fenchel.sparsemax_loss(X, TARGET, weight=torch.ones(3).to_sparse())
+
+
 @pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, (0, 1)])
 @pytest.mark.parametrize("function", [*SCORE_TAKERS, *VALUES], ids=_name)
 def test_dim_exists(function, dim):
@@ -116,32 +138,35 @@ def test_a_mask_is_boolean_and_broadcasts(function, mask, message):
 )
 @pytest.mark.parametrize("value", [0, -1.0, -INF, NAN, INF])
 def test_alpha_is_a_finite_number_above_its_limit(function, limit, value):
-    with broken(f"alpha must be above {limit}: expected alpha > {limit}, got {value}"):
+    bound = f"above {limit} and finite"
+    with broken(f"alpha must be {bound}: expected a number {bound}, got {value}"):
         function(X, value)
-    with broken(f"alpha must be above {limit}: expected above {limit}, got {float(value)}"):
+    with broken(f"alpha must be {bound}: expected {bound}, got {float(value)}"):
         function(X, torch.tensor([[1.5], [float(value)]]))
 
 
 @pytest.mark.parametrize("value", [0, -1.0, NAN, INF])
 @pytest.mark.parametrize("loss", [fenchel.entmax_loss], ids=_name)
 def test_alpha_of_a_loss_is_a_finite_number_above_zero(loss, value):
-    with broken(f"alpha must be above 0: expected alpha > 0, got {value}"):
+    bound = "above 0 and finite"
+    with broken(f"alpha must be {bound}: expected a number {bound}, got {value}"):
         loss(X, TARGET, value)
-    with broken(f"alpha must be above 0: expected above 0, got {float(value)}"):
+    with broken(f"alpha must be {bound}: expected {bound}, got {float(value)}"):
         loss(X, TARGET, torch.tensor([[1.5], [float(value)]]))
 
 
 def test_alpha_of_normmax_is_above_one():
-    with broken("alpha must be above 1: expected alpha > 1, got 1.0"):
+    with broken("alpha must be above 1 and finite: expected a number above 1 and finite, got 1.0"):
         fenchel.normmax(X, 1.0)
-    with broken("alpha must be above 1: expected above 1, got 1.0"):
+    with broken("alpha must be above 1 and finite: expected above 1 and finite, got 1.0"):
         fenchel.normmax(X, torch.tensor(1.0))
 
 
 @pytest.mark.parametrize("function", [fenchel.entmax, fenchel.normmax], ids=_name)
 @pytest.mark.parametrize("value", ["1.5", None, True, 1.5j])
 def test_alpha_is_a_number_or_a_tensor(function, value):
-    with broken(f"alpha must be a number or a tensor: expected a real number, got {value!r}"):
+    expected = "alpha must be a number or a tensor: expected a real number or a tensor, got"
+    with broken(f"{expected} {value!r}"):
         function(X, value)
 
 
@@ -167,12 +192,13 @@ def test_k_lies_between_zero_and_the_number_of_entries():
         fenchel.budget(X, k=4)
     with broken("k must not exceed the number of entries: expected k ≤ 2, got 3"):
         fenchel.budget(X, k=3, dim=0)
-    for value in (-1, NAN):
-        with broken("k must be"):
+    bound = "at least 0 and finite"
+    for value in (-1, NAN, INF):
+        with broken(f"k must be {bound}: expected a number {bound}, got {value}"):
             fenchel.budget(X, k=value)
-        with broken("k must be"):
+        with broken(f"k must be {bound}: expected {bound}, got {float(value)}"):
             fenchel.budget(X, k=torch.tensor(float(value)))
-    with broken("k must be a number or a tensor: expected a real number, got 'two'"):
+    with broken("k must be a number or a tensor: expected a real number or a tensor, got 'two'"):
         fenchel.budget(X, k="two")
 
 
@@ -264,15 +290,24 @@ def test_weight_has_one_value_a_class(loss):
 @pytest.mark.parametrize("kind", [fenchel.Shannon, fenchel.Gini, fenchel.Tsallis, fenchel.Norm])
 @pytest.mark.parametrize("gamma", [0.0, -1.0, NAN, INF])
 def test_gamma_is_a_temperature(kind, gamma):
-    with broken(f"gamma must be above 0: expected gamma > 0, got {gamma}"):
+    bound = "above 0 and finite"
+    with broken(f"gamma must be {bound}: expected a number {bound}, got {gamma}"):
         kind(gamma=gamma)
 
 
+@pytest.mark.parametrize("gamma", ["2", None, True, torch.tensor(2.0)])
+def test_where_a_tensor_is_not_taken_none_is_asked_for(gamma):
+    with broken(f"gamma must be a number: expected a real number, got {gamma!r}"):
+        fenchel.Gini(gamma=gamma)
+
+
 def test_alpha_of_a_regularizer_is_checked_when_it_is_made():
-    with broken("alpha must be above 0: expected alpha > 0, got -1.0"):
+    with broken("alpha must be above 0 and finite: expected a number above 0 and finite, got -1.0"):
         fenchel.Tsallis(-1.0)
-    with broken("alpha must be above 1: expected alpha > 1, got 1.0"):
+    with broken("alpha must be above 1 and finite: expected a number above 1 and finite, got 1.0"):
         fenchel.Norm(1.0)
+    with broken("alpha must be a number or a tensor: expected a real number or a tensor, got '2'"):
+        fenchel.Tsallis("2")
 
 
 def test_an_implementation_is_known():

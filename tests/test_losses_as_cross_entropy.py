@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import fenchel
 from tests.accuracy import assert_within
@@ -24,6 +26,16 @@ LOSSES = {
     "warm tsallis": lambda *args, **options: fenchel.Tsallis(1.5, 0.7).loss(*args, **options),
     "norm": lambda *args, **options: fenchel.Norm(2.0).loss(*args, **options),
 }
+
+
+class Counting(TorchDispatchMode):
+    """Counts what PyTorch dispatches."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.fixture(params=parameters(DEFAULT, GPU), autouse=True)
@@ -243,6 +255,18 @@ def test_a_large_batch_has_a_mean_in_half_precision(loss, dtype):
     torch.testing.assert_close(mean.double(), exact, rtol=torch.finfo(dtype).eps, atol=0)
     assert mean.dtype == dtype
     assert torch.autograd.grad(mean, x)[0].isfinite().all()
+
+
+@pytest.mark.parametrize(("reduction", "forward", "backward"), [("none", 1, 1), ("mean", 5, 4)])
+def test_a_loss_and_its_mean_are_few_operators(reduction, forward, backward):
+    x, target = torch.randn(4, 5, requires_grad=True), torch.tensor([0, -100, 3, 1])
+    grad = torch.ones(4) if reduction == "none" else None
+    with Counting() as operators:
+        loss = fenchel.entmax_loss(x, target, reduction=reduction)
+    with Counting() as of_gradient:
+        torch.autograd.grad(loss, x, grad)
+    assert operators.count <= forward
+    assert of_gradient.count <= backward
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (0, 5, 3)])

@@ -143,20 +143,23 @@ def test_a_structured_loss_leaves_out_what_is_at_minus_infinity(kind):
 
 @KINDS
 def test_values_at_the_vertices_and_in_the_middle(kind, options, function, arguments):
-    if kind in (fenchel.PNorm, fenchel.Fused, fenchel.Oscar):
-        return
-    omega = kind(**options, gamma=2.0)
-    at_a_vertex = 2.0 if kind is fenchel.Norm else 0.0
-    vertices = torch.eye(4, dtype=torch.float64)
-    assert_within(omega.value(vertices), torch.full((4,), at_a_vertex), 1e-12)
-    alpha = float(options.get("alpha", 1.0 if kind is fenchel.Shannon else 2.0))
+    strength = float(options.get("strength", 0.0))
+    alpha = float(options.get("alpha", options.get("p", 1.0 if kind is fenchel.Shannon else 2.0)))
+    vertices, middle = [0.0] * 4, (4 ** (1 - alpha) - 1) / (alpha * (alpha - 1) or math.inf)
     if kind is fenchel.Norm:
-        expected = 4 ** (1 / alpha - 1)
+        vertices, middle = [1.0] * 4, 4 ** (1 / alpha - 1)
+    elif kind is fenchel.PNorm:
+        vertices, middle = [0.5] * 4, 4 ** (2 / alpha - 2) / 2
+    elif kind is fenchel.Fused:  # neighbours of an entry
+        vertices, middle = [0.5 + strength * n for n in (1, 2, 2, 1)], 1 / 8
+    elif kind is fenchel.Oscar:  # pairs with an entry, all pairs
+        vertices, middle = [0.5 + strength * 3] * 4, 1 / 8 + strength * 6 / 4
     elif alpha == 1:
-        expected = -math.log(4)
-    else:
-        expected = (4 ** (1 - alpha) - 1) / (alpha * (alpha - 1))
-    assert_within(omega.value(torch.full((4,), 0.25)), torch.tensor(2 * expected), 1e-6)
+        middle = -math.log(4)
+    omega = kind(**options, gamma=2.0)
+    corners = omega.value(torch.eye(4, dtype=torch.float64))
+    assert_within(corners, 2 * torch.tensor(vertices, dtype=torch.float64), 1e-12)
+    assert_within(omega.value(torch.full((4,), 0.25)), torch.tensor(2 * middle), 1e-6)
 
 
 def test_the_named_entropies():

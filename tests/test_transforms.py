@@ -264,12 +264,13 @@ def operator_calls():
     for alpha in (1.3, torch.full((3, 1), 1.3, dtype=widest())):
         overload = "tensor" if isinstance(alpha, Tensor) else "default"
         yield "entmax_loss", overload, (x, target, alpha, -100, 0.1)
-        backward = (scores(3), x.detach(), target, alpha, normalizer, torch.empty(3, 0), -100, 0.1)
+        found = normalizer, torch.empty(3, 0), torch.empty(3, 0)
+        backward = (scores(3), x.detach(), target, alpha, *found, -100, 0.1)
         yield "entmax_loss_backward", overload, backward
         hidden, weight = (scores(rows, 4).requires_grad_() for rows in (3, 5))
         rest = (torch.ones(3, dtype=widest()), -100, 0.1, 2, None, [True, True, False, False])
         yield "linear_entmax_loss", overload, (hidden, weight, scores(5), target, alpha, *rest)
-    yield "entmax_loss_alpha", "default", (x.detach(), target, alpha, normalizer, -100, 0.1)
+    yield "entmax_loss_alpha", "default", (x.detach(), target, alpha, *found, -100, 0.1)
     yield "target_probabilities", "default", (target, 5, -100)
 
 

@@ -17,6 +17,7 @@ def check_scores(scores: Tensor, name: str = "scores") -> None:
     if not isinstance(scores, Tensor):
         got = type(scores).__name__
         raise rule(f"{name} must be a tensor", expected="a torch.Tensor", got=got)
+    check_dense(scores, name)
     if not scores.dtype.is_floating_point:
         raise rule(
             f"{name} must be real numbers",
@@ -25,6 +26,12 @@ def check_scores(scores: Tensor, name: str = "scores") -> None:
         )
     if scores.ndim == 0:
         raise rule(f"{name} must have a dimension to normalise", expected="ndim ≥ 1", got="ndim 0")
+
+
+def check_dense(tensor: Tensor, name: str) -> None:
+    if tensor.layout != torch.strided:
+        expected = f"layout torch.strided (convert with {name}.to_dense())"
+        raise rule(f"{name} must be dense", expected=expected, got=tensor.layout)
 
 
 def canonical_dim(dim: int, ndim: int) -> int:
@@ -41,6 +48,7 @@ def check_mask(mask: Tensor | None, scores: Tensor) -> Tensor | None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise rule("mask marks what may be attended", expected="a boolean tensor", got=got)
+    check_dense(mask, "mask")
     return _broadcast_rank(mask, scores, tuple(scores.shape), "mask")
 
 
@@ -51,24 +59,24 @@ def check_parameter(
     if type(value) is not float and isinstance(value, Tensor):
         if value.dtype == torch.bool or value.dtype.is_complex:
             raise rule(f"{name} must be real", expected="a real dtype", got=value.dtype)
+        check_dense(value, name)
         if not value.dtype.is_floating_point:
             value = value.to(scores.dtype)
         rows = list(scores.shape)
         rows[dim] = 1
         return _broadcast_rank(value, scores, tuple(rows), name)
-    return check_number(value, name=name, above=above)
+    return check_number(value, name=name, above=above, or_tensor=True)
 
 
-def check_number(value: float, *, name: str, above: float) -> float:
+def check_number(value: float, *, name: str, above: float, or_tensor: bool = False) -> float:
+    """A finite number above `above`; `or_tensor` says that the caller takes tensors as well."""
     if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise rule(
-            f"{name} must be a number or a tensor", expected="a real number", got=repr(value)
-        )
+        kind = "number or a tensor" if or_tensor else "number"
+        raise rule(f"{name} must be a {kind}", expected=f"a real {kind}", got=repr(value))
     number = float(value)
     if not above < number < math.inf:
         bound = describe_bound(above)
-        symbol = bound.replace("at least", "≥").replace("above", ">")
-        raise rule(f"{name} must be {bound}", expected=f"{name} {symbol}", got=value)
+        raise rule(f"{name} must be {bound}", expected=f"a number {bound}", got=value)
     return number
 
 
@@ -79,8 +87,8 @@ def check_known(name: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def describe_bound(above: float) -> str:
-    """ "above 1", and "at least 0" for the number just below it."""
-    return "at least 0" if -1e-9 < above < 0 else f"above {above:g}"
+    """ "above 1 and finite", and "at least 0 and finite" for the number just below it."""
+    return ("at least 0" if -1e-9 < above < 0 else f"above {above:g}") + " and finite"
 
 
 def check_values(values: Tensor, holds: Tensor, *, name: str, expected: str) -> None:

@@ -117,7 +117,7 @@ class _Entropy(Regularizer):
     def __init__(self, alpha: float | Tensor, gamma: float) -> None:
         super().__init__(gamma)
         if not isinstance(alpha, Tensor):
-            check_number(alpha, name="alpha", above=0)
+            check_number(alpha, name="alpha", above=0, or_tensor=True)
         self.alpha = alpha
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
@@ -195,7 +195,7 @@ class Norm(Regularizer):
     def __init__(self, alpha: float | Tensor = 2.0, gamma: float = 1.0) -> None:
         super().__init__(gamma)
         if not isinstance(alpha, Tensor):
-            check_number(alpha, name="alpha", above=1)
+            check_number(alpha, name="alpha", above=1, or_tensor=True)
         self.alpha = alpha
 
     def __repr__(self) -> str:
@@ -223,7 +223,7 @@ class PNorm(Regularizer):
     def __init__(self, p: float | Tensor = 1.5, gamma: float = 1.0) -> None:
         super().__init__(gamma)
         if not isinstance(p, Tensor):
-            check_number(p, name="p", above=1)
+            check_number(p, name="p", above=1, or_tensor=True)
         self.p = p
 
     def __repr__(self) -> str:
@@ -248,7 +248,7 @@ class _Penalised(Regularizer):
     def __init__(self, strength: float | Tensor, gamma: float) -> None:
         super().__init__(gamma)
         if not isinstance(strength, Tensor):
-            check_number(strength, name="strength", above=self._operator.above)
+            check_number(strength, name="strength", above=self._operator.above, or_tensor=True)
         self.strength = strength
 
     def __repr__(self) -> str:

@@ -122,6 +122,30 @@ def test_a_family_can_be_asked_for_by_its_name(tmp_path):
     }
 
 
+def test_a_device_that_is_not_there_is_missed(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(fenchel.FenchelError, match="--device cuda needs one: expected a CUDA dev"):
+        command.main(["--device", "cuda", "--out", str(tmp_path)])
+
+
+@pytest.mark.parametrize("options", [[], ["--draw"]])
+def test_a_pattern_is_a_regular_expression(tmp_path, options):
+    message = r"--only is a regular expression: .* got 'a\(' \(missing \), unterminated"
+    with pytest.raises(fenchel.FenchelError, match=message):
+        command.main([*options, "--only", "a(", "--out", str(tmp_path)])
+
+
+def test_a_mistake_in_the_call_is_one_line():
+    root = Path(command.__file__).parents[1]
+    found = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--only", "("],
+        cwd=root, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert found.returncode == 2
+    (line,) = found.stderr.splitlines()
+    assert line.startswith("benchmarks: --only is a regular expression: expected a valid one")
+
+
 def test_a_pattern_without_a_match_is_an_error(tmp_path):
     with pytest.raises(fenchel.FenchelError, match="--only must match"):
         command.main(["--quick", "--only", "no such operation", "--out", str(tmp_path)])

@@ -12,6 +12,7 @@ import pytest
 from fenchel.bibliography import ENTRIES
 from fenchel.cli import benching, main
 from fenchel.cli.arguments import spread
+from fenchel.cli.view import PICTURES
 from fenchel.recipes import RECIPES
 from fenchel.recipes.reproductions import TABLES
 
@@ -27,6 +28,17 @@ def test_help_says_what_a_line_is(fenchel):
     assert "lemma and tags, with a tab between" in " ".join(
         fenchel("predict", "--help").out.split()
     )
+
+
+def test_help_knows_the_defaults(fenchel):
+    shown = " ".join(fenchel("evaluate", "--help").out.replace("│", "").split())
+    assert "[default: the run's test set, else its dev set]" in shown
+    assert "[default: the run's search.width]" in shown
+
+
+def test_help_names_every_kind_of_picture(fenchel):
+    shown = fenchel("predict", "--help").out
+    assert all(suffix in shown for suffix in PICTURES)
 
 
 @pytest.mark.parametrize("command", ["list", "train", "evaluate", "predict", "report", "reproduce"])
@@ -72,6 +84,14 @@ def test_the_benchmarks_get_their_options(fenchel, monkeypatch):
     monkeypatch.setattr(module, "main", received.append)
     assert fenchel("bench", "--quick", "--only", "sparsemax").code == 0
     assert received == [["--quick", "--only", "sparsemax"]]
+
+
+@pytest.mark.parametrize("command", [["bench"], ["reproduce", "2019-peters/table2"]])
+def test_a_pattern_that_is_none_is_named(fenchel, command):
+    outcome = fenchel(*command, "--only", "(")
+    assert outcome.code == 2
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("fenchel: --only is a regular expression: expected a valid one, got '('")
 
 
 def test_without_the_repository_the_benchmarks_are_missed(fenchel, monkeypatch, tmp_path):

@@ -168,7 +168,7 @@ def test_a_grid_has_functions_and_points_have_coordinates():
         ),
         (
             lambda: ridge_values(VALUES, None, LINE, penalty=0.0),
-            "penalty must be above 0: expected penalty > 0, got 0.0",
+            "penalty must be above 0 and finite: expected a number above 0 and finite, got 0.0",
         ),
         (
             lambda: ridge_values(VALUES, None, LINE, mask=torch.ones(2, 3)),

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 from torch.distributions import MultivariateNormal, Normal
 
 from fenchel.continuous import Mixture, attention_moments, fit_mixture, regular_positions
+from tests.implementations import GPU, parameters
 
 
 def test_moments_on_the_line_are_the_papers():
@@ -80,7 +81,9 @@ def test_attention_to_one_piece_is_finite_with_several_modes():
     p[:, 2] = 1.0
     p.requires_grad_()
     mixture = fit_mixture(p, regular_positions(5), 3, floor=1e-3)
-    assert all(part.isfinite().all() for part in mixture)
+    torch.testing.assert_close((mixture.mixing * mixture.loc).sum(-1), torch.full((4,), 0.5))
+    torch.testing.assert_close(mixture.mixing.sum(-1), torch.ones(4))
+    assert (mixture.variance > 0).all()
     mixture.loc.sum().backward()
     assert p.grad.isfinite().all()
 
@@ -96,11 +99,10 @@ def test_they_have_derivatives(dims):
     assert gradcheck(fitted, (scores,))
 
 
-@pytest.mark.gpu
-def test_moments_are_exact_whatever_matrix_products_may_round_to(monkeypatch):
+@pytest.mark.parametrize("implementation", parameters(GPU))
+def test_moments_are_exact_whatever_matrix_products_may_round_to(monkeypatch, implementation):
     monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
-    weights = torch.softmax(torch.randn(8, 40, device="cuda"), -1)
-    places = torch.rand(8, 40, device="cuda")
+    weights, places = torch.softmax(torch.randn(8, 40), -1), torch.rand(8, 40)
     _, variance = attention_moments(weights, places)
     _, exact = attention_moments(weights.double(), places.double())
     torch.testing.assert_close(variance.double(), exact, rtol=1e-6, atol=0)

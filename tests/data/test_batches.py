@@ -12,6 +12,7 @@ from fenchel import FenchelError
 from fenchel.data import Codec, Encoded, Example, LengthBuckets
 from fenchel.data.ragged import Ragged
 from fenchel.data.vocabulary import EOS, PAD
+from tests.implementations import needs_gpu
 
 words = st.text(alphabet="abc", min_size=1, max_size=9)
 examples = st.lists(st.builds(Example, words, words), min_size=1, max_size=12)
@@ -55,11 +56,11 @@ def test_batches_are_on_the_cpu_whatever_the_default_device():
     assert {tensor.device.type for tensor in (*batch, index)} == {"cpu"}
 
 
-@pytest.mark.gpu
-def test_a_data_set_on_the_gpu_gives_the_same_batches_there():
+@pytest.mark.parametrize("device", [pytest.param("cuda", marks=needs_gpu)])
+def test_a_data_set_on_the_gpu_gives_the_same_batches_there(device):
     data = encoded([(1 + place % 7, 1 + place % 5) for place in range(50)])
     index = torch.randperm(50)[:20]
-    here, there = data.batch(index), data.to("cuda").batch(index)
+    here, there = data.batch(index), data.to(device).batch(index)
     assert [tensor.device.type for tensor in there] == ["cuda", "cpu", "cuda", "cpu"]
     assert all(torch.equal(a, b.cpu()) for a, b in zip(here, there, strict=True))
 

@@ -13,10 +13,12 @@ from torch import Tensor
 import fenchel
 from tests.accuracy import assert_rounded_once, assert_within
 from tests.implementations import GPU, parameters, waiting_is_an_error
+from tests.kernels.peaked_rows import peaked_rows
 
 ACCURACY = 2e-7
 WIDTHS = (128, 1024, 8192, 32768, 131_072, 262_144)
 ALPHAS = (1.5, 2.0, 1.3, 1.75, 3.0, "rows")
+PEAKED_ALPHAS = (0.5, 0.8, 0.95, 1.08, 1.1, 1.19, 1.3, 1.4, 1.44, 1.46, 1.5, 1.6, 1.9, 2.0, 2.5)
 MIB = 2**20
 
 
@@ -44,6 +46,16 @@ def test_rows_of_every_width_are_exact_in_float32(columns, alpha, scale):
     p = fenchel.entmax(x, value)
     assert_within(p, exactly(fenchel.entmax, x, value), ACCURACY)
     assert_within(p.double().sum(-1), torch.ones(6), 1e-6)
+
+
+@pytest.mark.parametrize("alpha", PEAKED_ALPHAS)
+@pytest.mark.parametrize("columns", [32768, 131_072])
+def test_peaked_long_rows_are_exact_in_float32(columns, alpha):
+    x = peaked_rows(columns, alpha, 8)
+    expected = exactly(fenchel.entmax, x, alpha)
+    assert_within(fenchel.entmax(x, alpha), expected, ACCURACY)
+    each = torch.full((len(x), 1), alpha, dtype=torch.float64)
+    assert_within(fenchel.entmax(x, each), expected, ACCURACY)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -84,26 +84,59 @@ def test_a_loss_next_to_zero_has_its_digits(alpha: float) -> None:
     assert loss[3].item() == 0
 
 
-@pytest.mark.parametrize(("alpha", "smoothing"), [(2.0, 0.0), (1.5, 0.2), (1.3, 0.0)])
+def _spoil_unlisted(scores: Tensor, listed: Tensor) -> int:
+    """Write NaN over groups that are not to be read, and count them."""
+    unread, count = 0, listed.shape[1] - 1
+    for row, (*groups, found) in enumerate(listed.tolist()):
+        if 2 * found <= count:
+            for group in set(range(count)).difference(groups[:found]):
+                scores[row, 4 * group : 4 * group + 4] = math.nan
+                unread += 1
+    return unread
+
+
+def _rooms(alpha: float | Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for the listed groups, and for the support's smallest score and its probability."""
+    numbers = entmax_loss.kept_numbers(CLASSES, target, alpha)
+    listed = torch.empty(7, numbers, dtype=torch.int32, device=DEVICE)
+    return listed, torch.empty(7, entmax_loss.support_numbers(alpha), device=DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "smoothing"), [(2.0, 0.0), (1.5, 0.2), (1.3, 0.0), (2.5, 0.2), (3.0, 0.0)]
+)
 def test_the_gradient_reads_listed_groups_alone(alpha: float, smoothing: float) -> None:
     scores, target = _problem(8.0)
-    numbers = entmax_loss.kept_numbers(CLASSES, target, alpha)
-    assert numbers == 13
-    listed = torch.empty(7, numbers, dtype=torch.int32, device=DEVICE)
+    listed, support = _rooms(alpha, target)
+    assert listed.shape[1] == 13
     options = IGNORED, smoothing
-    _, normalizer = entmax_loss.entmax_loss(scores, target, alpha, *options, listed)
+    _, normalizer = entmax_loss.entmax_loss(scores, target, alpha, *options, listed, support)
     grad = torch.randn(7, device=DEVICE)
     arguments = (grad, scores, target, alpha, normalizer, *options)
     expected = entmax_loss.entmax_loss_backward(*arguments)
-    unread = 0
-    for row, (*groups, found) in enumerate(listed.tolist()):
-        if 2 * found <= numbers - 1:
-            for group in set(range(numbers - 1)).difference(groups[:found]):
-                scores[row, 4 * group : 4 * group + 4] = math.nan
-                unread += 1
-    assert unread > 4 * numbers
-    slope = entmax_loss.entmax_loss_backward(*arguments, listed)
+    assert _spoil_unlisted(scores, listed) > 4 * listed.shape[1]
+    slope = entmax_loss.entmax_loss_backward(*arguments, listed, support)
     torch.testing.assert_close(slope, expected, rtol=0, atol=3e-7, equal_nan=True)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("scale", [0.3, 8.0])
+def test_gradients_with_one_alpha_a_row_solve_nothing_again(scale: float, smoothing: float) -> None:
+    scores, target = _problem(scale)
+    alpha = torch.tensor([1.5, 1.3, 2.0, 2.5, 3.0, 2.2, 5.0], device=DEVICE).unsqueeze(-1)
+    rooms, options = _rooms(alpha, target), (IGNORED, smoothing)
+    _, normalizer = entmax_loss.entmax_loss(scores, target, alpha, *options, *rooms)
+    exact = (scores.double(), target, alpha.double(), normalizer, *options)
+    unread = _spoil_unlisted(scores, rooms[0])
+    assert unread > 26 or scale < 1
+    grad = torch.randn(7, device=DEVICE)
+    arguments = (scores, target, alpha, normalizer, *options, *rooms)
+    slope = entmax_loss.entmax_loss_backward(grad, *arguments)
+    expected = reference.entmax_loss_backward(grad.double(), *exact)
+    torch.testing.assert_close(slope.double(), expected, rtol=0, atol=4e-7, equal_nan=True)
+    by_alpha = entmax_loss.entmax_loss_alpha(*arguments)
+    expected = reference.entmax_loss_alpha(*exact)
+    torch.testing.assert_close(by_alpha.double(), expected, rtol=0, atol=2e-5, equal_nan=True)
 
 
 def test_rows_of_which_much_is_listed_are_read_throughout() -> None:
@@ -119,7 +152,6 @@ def test_rows_of_which_much_is_listed_are_read_throughout() -> None:
 
 def test_nothing_is_listed_where_no_score_is_left_out() -> None:
     target = torch.zeros(7, dtype=torch.int64, device=DEVICE)
-    alphas = (1.0, 1.02, 2.5, torch.full((7, 1), 1.5))
-    assert [entmax_loss.kept_numbers(CLASSES, target, alpha) for alpha in alphas] == [0] * 4
+    assert [entmax_loss.kept_numbers(CLASSES, target, alpha) for alpha in (1.0, 1.02)] == [0, 0]
     assert entmax_loss.kept_numbers(CLASSES, target.float(), 1.5) == 0
     assert entmax_loss.kept_numbers(4, target, 1.5) == 0

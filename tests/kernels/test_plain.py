@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -131,6 +132,31 @@ def test_the_short_way_leads_to_the_same_values(each: Map) -> None:
     with Seeing() as mode:
         dispatched = values_and_gradients()
     assert len(mode.seen) == 2
+    for short, long in zip(direct, dispatched, strict=True):
+        assert torch.equal(short, long)
+
+
+def test_the_short_way_of_a_loss_and_all_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    dispatch = OpOverload.__call__
+
+    def noted(self: OpOverload, *args: Any, **named: Any) -> Any:
+        if self.namespace == "fenchel":
+            called.append(self._schema.name)
+        return dispatch(self, *args, **named)
+
+    def loss_and_gradients() -> tuple[Tensor, ...]:
+        x, alpha = X.clone().requires_grad_(), torch.tensor(1.3, requires_grad=True)
+        loss = fenchel.entmax_loss(x, torch.tensor([0, 4, 2]), alpha)
+        return loss.detach(), *torch.autograd.grad(loss, (x, alpha))
+
+    monkeypatch.setattr(OpOverload, "__call__", noted)
+    direct = loss_and_gradients()
+    assert called == []
+    with Seeing() as mode:
+        dispatched = loss_and_gradients()
+    names = ("entmax_loss", "entmax_loss_backward", "entmax_loss_alpha")
+    assert mode.seen == [f"fenchel::{name}" for name in names]
     for short, long in zip(direct, dispatched, strict=True):
         assert torch.equal(short, long)
 

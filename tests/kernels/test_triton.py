@@ -17,6 +17,9 @@ from fenchel.kernels.reference import entmax_loss as reference_loss
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
+    import triton.language as tl
+    from triton.runtime.interpreter import InterpretedFunction
+
     from fenchel.kernels.triton import (
         addressing,
         configuration,
@@ -32,6 +35,11 @@ ACCURACY = 2e-7
 ALPHAS = (2.0, 1.5, 1.3, 1.0, 0.6, 1.75, 2.5, 10.0)
 INF, NAN = math.inf, math.nan
 IGNORED = -100
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="kernels are compiled")
+def test_tritons_own_functions_are_interpreted_too() -> None:
+    assert isinstance(tl.sum, InterpretedFunction)
 
 
 @pytest.fixture(params=["tile", "groups"])

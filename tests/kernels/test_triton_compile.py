@@ -22,15 +22,16 @@ CAPABILITIES = (80, 90, 100)
 THOROUGH = 90
 EACH_ROW = torch.tensor([[1.2], [2.5]], dtype=torch.float64)
 USUAL = 1.5  # for this, 1 and one alpha a row every kind of target is compiled
-NEAR_SOFTMAX = 1.02
+NEAR_SOFTMAX, BELOW_SOFTMAX = 1.02, 0.8
 ALPHAS = (2.0, USUAL, 1.0, 1.3, 1.8, 3.0, EACH_ROW)
 NARROW, SHORT, MEDIUM, LONG = 21, 96, 1000, 40000  # NARROW: no more than one entry a thread
 PROBLEMS = (  # columns, dtype, whether there is a mask, alphas
     (SHORT, torch.bfloat16, False, (1.3,)),
     (SHORT, torch.float32, False, ALPHAS),
     (LONG, torch.float32, False, ALPHAS),
-    (SHORT, torch.float32, False, (NEAR_SOFTMAX,)),
-    (LONG, torch.bfloat16, False, (NEAR_SOFTMAX,)),
+    (SHORT, torch.float32, False, (NEAR_SOFTMAX, BELOW_SOFTMAX)),
+    (LONG, torch.float32, False, (1.1, BELOW_SOFTMAX)),
+    (LONG, torch.bfloat16, False, (NEAR_SOFTMAX, BELOW_SOFTMAX)),
     (SHORT, torch.float32, True, (USUAL, EACH_ROW)),
     (MEDIUM, torch.float32, True, (EACH_ROW,)),
     (LONG, torch.float32, True, (1.0, EACH_ROW)),
@@ -148,9 +149,13 @@ def _layer_calls() -> None:
     index = torch.zeros(2, dtype=torch.int64)
     numbers = entmax_loss.kept_numbers(LONG, index, USUAL)
     listed = torch.empty(2, numbers, dtype=torch.int32)
-    for alpha in (USUAL, 1.3):
-        loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100, 0.0, listed)
-        entmax_loss.entmax_loss_backward(loss, scores, index, alpha, normalizer, -100, 0.0, listed)
+    for alpha in (USUAL, 1.3, 2.5, EACH_ROW):
+        found = listed, torch.empty(2, entmax_loss.support_numbers(alpha))
+        loss, normalizer = entmax_loss.entmax_loss(scores, index, alpha, -100, 0.0, *found)
+        rest = (normalizer, -100, 0.0, *found)
+        entmax_loss.entmax_loss_backward(loss, scores, index, alpha, *rest)
+        if isinstance(alpha, torch.Tensor):
+            entmax_loss.entmax_loss_alpha(scores, index, alpha, *rest)
     weight = torch.empty(LONG, 64, dtype=torch.bfloat16)
     for by_weight in (weight, weight.float()):
         total = weight_gradient.SparseWeightGradient(by_weight, hidden, index, 2)

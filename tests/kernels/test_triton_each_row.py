@@ -19,7 +19,7 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 with defining_kernels():
     from fenchel.kernels.triton import configuration, entmax, row_order
     from fenchel.kernels.triton.addressing import address
-    from fenchel.kernels.triton.normalizer import TAME as TAME_CONSTANT
+    from fenchel.kernels.triton.climbing import TAME as TAME_CONSTANT
 
 pytestmark = MARKS
 

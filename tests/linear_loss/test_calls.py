@@ -11,6 +11,8 @@ from tests.linear_loss.layers import CLASSES, layer, some_target
 BAD = {
     "hidden and weight make a layer": {"weight": torch.zeros(7, 5)},
     "hidden must be real": {"hidden": torch.zeros(11, 4, dtype=torch.long)},
+    "hidden must be dense": {"hidden": torch.zeros(11, 4).to_sparse()},
+    "weight must be dense": {"weight": torch.zeros(7, 4).to_sparse()},
     "bias has one value a class": {"bias": torch.zeros(3)},
     "weight has the dtype of hidden": {"weight": torch.zeros(7, 4, dtype=torch.float64)},
     "a target of class indices must match": {"target": torch.zeros(3, dtype=torch.long)},

@@ -12,13 +12,10 @@ from fenchel.search.history import History
 from fenchel.search.largest import largest
 from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import reorder
-from tests.implementations import waiting_is_an_error
+from tests.implementations import needs_gpu, waiting_is_an_error
 from tests.search.models import EOS, RecurrentStepper
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = list(needs_gpu)
 
 
 def steppers(count=12):

@@ -24,7 +24,7 @@ A first run, on the languages that come with the package:
 
     fenchel train inflection --out runs/first
 
-    fenchel predict runs/first words.tsv
+    fenchel predict runs/first words.tsv --language english
 
     fenchel report runs/first
 """

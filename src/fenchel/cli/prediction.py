@@ -54,7 +54,8 @@ def predict(
     picture: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A picture (.png, .svg) of the first line's lattice or candidates."
+            metavar="FILE",
+            help="A picture (.png, .svg, .pdf) of the first line's lattice or candidates.",
         ),
     ] = None,
     language: Annotated[

@@ -158,7 +158,8 @@ def _chosen(tables: Sequence[PaperTable], pattern: str) -> Chosen:
     try:
         wanted = re.compile(pattern)
     except re.error as error:
-        raise rule("--only is a regular expression", expected="a valid one", got=error) from error
+        got = f"{pattern!r} ({error})"
+        raise rule("--only is a regular expression", expected="a valid one", got=got) from error
     chosen = [(table, [e for e in table.experiments if wanted.search(e.name)]) for table in tables]
     if not any(experiments for _, experiments in chosen):
         known = "; ".join(dict.fromkeys(e.name for table in tables for e in table.experiments))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_parameter
+from fenchel.checks import check_dense, check_parameter
 from fenchel.errors import rule
 from fenchel.losses.chunks import loss_dtype
 from fenchel.losses.linear_operator import linear_losses
@@ -113,6 +113,7 @@ def _check_layer(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         if not isinstance(tensor, Tensor) or not tensor.dtype.is_floating_point:
             got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
             raise rule(f"{name} must be real", expected="a floating-point tensor", got=got)
+        check_dense(tensor, name)
     if hidden.ndim == 0 or weight.ndim != 2 or hidden.shape[-1] != weight.shape[1]:
         raise rule(
             "hidden and weight make a layer",

@@ -7,15 +7,14 @@ share of a class index that is spread over all classes; probabilities are left a
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fenchel import dispatch
-from fenchel.checks import check_values
-from fenchel.kernels.operators import Overloads, define, forward_mode, keep_number, kept
+from fenchel.checks import check_values, describe_bound
+from fenchel.kernels.operators import Overloads, forward_mode, keep_number, kept
 from fenchel.kernels.reference.entmax_loss import counted, dense_target, loss_slope_alpha
 from fenchel.kernels.rows import at_least_float32, over_batch, parameter_to_rows, to_rows
 from fenchel.losses.target import check_target_values
@@ -69,35 +68,39 @@ def check_loss_values(
         return
     if isinstance(alpha, Tensor):
         valid = (alpha > 0) & (alpha < torch.inf)
-        check_values(alpha, valid, name="alpha", expected="above 0")
+        check_values(alpha, valid, name="alpha", expected=describe_bound(0))
     check_target_values(target, classes, ignore_index)
 
 
 def _run(
     scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if scores.numel() == 0:
         return _fake(scores, target, alpha)
     check_loss_values(target, alpha, scores.shape[-1], ignore_index)
     solve, strided = dispatch.kernel("entmax_loss", "entmax_loss", scores)
-    listed = _listed(scores, target, alpha)
+    found = _found(scores, target, alpha)
     if strided:
-        return *solve(scores, target, alpha, ignore_index, smoothing, listed), listed
+        return *solve(scores, target, alpha, ignore_index, smoothing, *found), *found
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
     losses = scores.new_empty(batch).copy_(loss.view(batch))  # no view: it may be changed in place
-    return losses, normalizer.view(batch), listed
+    return losses, normalizer.view(batch), *found
 
 
-def _listed(scores: Tensor, target: Tensor, alpha: float | Tensor) -> Tensor:
-    """Room for the groups of columns that may hold support, where a GPU's gradient has use for them."""
-    numbers = 0
-    if scores.is_cuda and scores.dtype in dispatch.GPU_DTYPES and find_spec("triton") is not None:
-        from fenchel.kernels.triton.entmax_loss import kept_numbers
+def _found(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:
+    """Room for what the Triton kernels tell their gradients beside the normaliser, none elsewhere.
 
-        numbers = kept_numbers(scores.shape[-1], target, alpha)
-    return scores.new_empty((*scores.shape[:-1], numbers), dtype=torch.int32)
+    The groups of columns that may hold support; the support's smallest score and its probability.
+    """
+    batch, groups, support = scores.shape[:-1], 0, 0
+    if dispatch.chosen("entmax_loss", "entmax_loss", scores) == "triton":
+        from fenchel.kernels.triton.entmax_loss import kept_numbers, support_numbers
+
+        groups, support = kept_numbers(scores.shape[-1], target, alpha), support_numbers(alpha)
+    listed = scores.new_empty((*batch, groups), dtype=torch.int32)
+    return listed, scores.new_empty((*batch, support), dtype=torch.float32)
 
 
 def _run_backward(
@@ -107,6 +110,7 @@ def _run_backward(
     alpha: float | Tensor,
     normalizer: Tensor,
     listed: Tensor,
+    support: Tensor,
     ignore_index: int,
     smoothing: float,
 ) -> Tensor:
@@ -115,7 +119,8 @@ def _run_backward(
     pull_back, strided = dispatch.kernel("entmax_loss", "entmax_loss_backward", scores)
     options = ignore_index, smoothing
     if strided:
-        return pull_back(grad, scores, target, alpha, normalizer, *options, listed.contiguous())
+        found = listed.contiguous(), support.contiguous()
+        return pull_back(grad, scores, target, alpha, normalizer, *options, *found)
     rows = _to_rows(scores, target, alpha)
     grad = grad.to(rows[0].dtype).reshape(-1).contiguous()
     out = pull_back(grad, *rows, normalizer.reshape(-1), *options)
@@ -127,6 +132,8 @@ def _run_alpha(
     target: Tensor,
     alpha: Tensor,
     normalizer: Tensor,
+    listed: Tensor,
+    support: Tensor,
     ignore_index: int,
     smoothing: float,
 ) -> Tensor:
@@ -135,7 +142,8 @@ def _run_alpha(
     slope, strided = dispatch.kernel("entmax_loss", "entmax_loss_alpha", scores)
     options = ignore_index, smoothing
     if strided:
-        return slope(scores, target, alpha, normalizer, *options).to(normalizer.dtype)
+        found = listed.contiguous(), support.contiguous()
+        return slope(scores, target, alpha, normalizer, *options, *found).to(normalizer.dtype)
     rows = slope(*_to_rows(scores, target, alpha), normalizer.reshape(-1), *options)
     return rows.view(normalizer.shape).to(normalizer.dtype)
 
@@ -151,11 +159,11 @@ def _to_rows(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Any
 
 def _fake(
     scores: Tensor, target: Tensor, alpha: float | Tensor, *_: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     wide = torch.float32 if scores.device.type == "mps" else torch.float64
     batch = scores.shape[:-1]
     loss, normalizer = scores.new_empty(batch), scores.new_empty(batch, dtype=wide)
-    return loss, normalizer, _listed(scores, target, alpha)
+    return loss, normalizer, *_found(scores, target, alpha)
 
 
 def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
@@ -164,7 +172,7 @@ def _fake_backward(grad: Tensor, scores: Tensor, *_: Any) -> Tensor:
 
 class _Rule(torch.autograd.Function):
     @staticmethod
-    def forward(*args: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(*args: Any) -> tuple[Tensor, ...]:
         return _LOSS.below_autograd(*args)
 
     @staticmethod
@@ -180,17 +188,17 @@ class _Rule(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
         if grad is None:
             return (None,) * 5
-        scores, target, rows, normalizer, listed = ctx.saved_tensors
+        scores, target, rows, *found = ctx.saved_tensors
         alpha = kept(ctx, rows)
         by_alpha = None
         if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
             by_scores, slope = loss_slopes(scores, target, alpha, *ctx.options)
             by_scores = grad.unsqueeze(-1) * by_scores
         else:
-            by_scores = _BACKWARD(grad, scores, target, alpha, normalizer, listed, *ctx.options)
+            by_scores = _BACKWARD(grad, scores, target, alpha, *found, *ctx.options)
             slope = None
             if ctx.needs_input_grad[2]:
-                slope = _ALPHA(scores, target, alpha, normalizer, *ctx.options)
+                slope = _ALPHA(scores, target, alpha, *found, *ctx.options)
         if ctx.needs_input_grad[2] and slope is not None:
             by_alpha = (grad * slope).unsqueeze(-1).sum_to_size(alpha.shape).to(alpha.dtype)
         return by_scores.to(scores.dtype), None, by_alpha, None, None
@@ -205,7 +213,7 @@ class _Rule(torch.autograd.Function):
             tangent = (by_scores * slope).sum(-1)
         if by_alpha is not None:
             tangent = tangent + by_alpha.squeeze(-1) * slope_alpha
-        return tangent.to(scores.dtype), None, None
+        return tangent.to(scores.dtype), None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
@@ -233,21 +241,21 @@ def loss_slopes(
 
 _LOSS = Overloads(
     "entmax_loss(Tensor scores, Tensor target, Parameter alpha, int ignore_index,"
-    " float smoothing) -> (Tensor, Tensor, Tensor)",
+    " float smoothing) -> (Tensor, Tensor, Tensor, Tensor)",
     _run,
     _fake,
 )
 _LOSS.differentiate(_Rule)
 _BACKWARD = Overloads(
     "entmax_loss_backward(Tensor grad, Tensor scores, Tensor target, Parameter alpha,"
-    " Tensor normalizer, Tensor listed, int ignore_index, float smoothing) -> Tensor",
+    " Tensor normalizer, Tensor listed, Tensor support, int ignore_index, float smoothing) -> Tensor",
     _run_backward,
     _fake_backward,
     vmap=over_batch,
 )
-_ALPHA = define(
+_ALPHA = Overloads(
     "entmax_loss_alpha(Tensor scores, Tensor target, Tensor alpha, Tensor normalizer,"
-    " int ignore_index, float smoothing) -> Tensor",
+    " Tensor listed, Tensor support, int ignore_index, float smoothing) -> Tensor",
     _run_alpha,
     lambda scores, target, alpha, normalizer, *options: torch.empty_like(normalizer),
     vmap=over_batch,

@@ -9,8 +9,9 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_known, check_scores
+from fenchel.checks import check_dense, check_known, check_scores
 from fenchel.errors import rule
+from fenchel.kernels.rows import HALF
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -41,13 +42,17 @@ def reduce_loss(
     check_options(reduction, label_smoothing)
     dim = class_dimension(scores)
     by_index = check_target(target, scores.shape, dim)
-    rows = scores.movedim(dim, -1)
-    target = target.long() if by_index else target.movedim(dim, -1)
+    rows = _last(scores, dim)
+    target = target.long() if by_index else _last(target, dim)
     weights = row_weights(weight, target, scores.shape[dim], ignore_index)
     loss = row_loss(rows, target, ignore_index, label_smoothing)
     if weights is not None:
         loss = loss * weights.to(loss.dtype)
     return reduced(loss, reduction, target, weights, ignore_index)
+
+
+def _last(tensor: Tensor, dim: int) -> Tensor:
+    return tensor if dim == -1 else tensor.movedim(dim, -1)
 
 
 def reduced(
@@ -57,18 +62,20 @@ def reduced(
     if reduction == "none":
         return loss
     # In float16 the sum of a large batch is infinite, and so is the number of its rows.
-    total = loss.sum(dtype=torch.promote_types(loss.dtype, torch.float32))
+    narrow = loss.dtype in HALF
+    total = loss.sum(dtype=torch.float32) if narrow else loss.sum()
     if reduction == "mean":
         total = mean_of(total, target, weights, ignore_index)
-    return total.to(loss.dtype)
+    return total.to(loss.dtype) if narrow else total
 
 
 def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index: int) -> Tensor:
     """The mean over the weights of the rows that count; over all rows of probabilities."""
     if target.dtype.is_floating_point:
         return total / max(math.prod(target.shape[:-1]), 1)
-    shares = target != ignore_index if weights is None else weights
-    return total / shares.sum().to(total.dtype)
+    if weights is None:
+        return total / (target != ignore_index).sum()  # a count does not widen the mean
+    return total / weights.sum().to(total.dtype)
 
 
 def check_options(reduction: str, label_smoothing: float) -> None:
@@ -82,6 +89,7 @@ def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
     """Whether a target for scores of this shape holds class indices; else it holds probabilities."""
     if not isinstance(target, Tensor):
         raise rule("target must be a tensor", expected="a torch.Tensor", got=type(target).__name__)
+    check_dense(target, "target")
     if target.dtype == torch.bool or target.dtype.is_complex:
         raise rule(
             "target must hold class indices or probabilities",
@@ -114,6 +122,7 @@ def row_weights(
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         expected = f"a tensor of shape ({classes},)"
         raise rule("weight has one value a class", expected=expected, got=got)
+    check_dense(weight, "weight")
     if target.dtype.is_floating_point:
         return (target * weight).sum(-1)
     # A class that does not exist is refused where the loss looks at it.

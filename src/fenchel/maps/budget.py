@@ -40,6 +40,8 @@ def budget(
     """
     check_scores(scores)
     entries = scores.shape[canonical_dim(dim, scores.ndim)]
-    if not isinstance(k, Tensor) and check_number(k, name="k", above=BELOW_ZERO) > entries:
-        raise rule("k must not exceed the number of entries", expected=f"k ≤ {entries}", got=k)
+    if not isinstance(k, Tensor):
+        number = check_number(k, name="k", above=BELOW_ZERO, or_tensor=True)
+        if number > entries:
+            raise rule("k must not exceed the number of entries", expected=f"k ≤ {entries}", got=k)
     return BUDGET(scores, k, dim, mask)

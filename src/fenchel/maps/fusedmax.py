@@ -60,7 +60,7 @@ def fused_groups(p: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Ten
     >>> fenchel.fused_groups(torch.tensor([0.2, 0.2, 0.0, 0.2, 0.4]))
     tensor([1, 1, 0, 2, 3])
     """
-    check_scores(p)
+    check_scores(p, "p")
     dim = canonical_dim(dim, p.ndim)
     present = check_mask(mask, p)
     rows = p.detach().movedim(dim, -1)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fenchel.checks import describe_bound
 from fenchel.errors import rule
 
 Alpha = float | Sequence[float] | Tensor | str
@@ -88,5 +89,6 @@ def brief(value: Any) -> Any:
 def _positive(alpha: Any) -> float:
     number = float(alpha) if isinstance(alpha, Real) and not isinstance(alpha, bool) else 0.0
     if not 0 < number < torch.inf:
-        raise rule("alpha must be above 0", expected="a finite number above 0", got=repr(alpha))
+        bound = describe_bound(0)
+        raise rule(f"alpha must be {bound}", expected=f"a number {bound}", got=repr(alpha))
     return number

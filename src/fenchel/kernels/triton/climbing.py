@@ -1,7 +1,7 @@
 """A climb to the root of F(A) = 1, visit by visit: when it ends, and where it goes next.
 
-`visit(data, point, e, KIND)` returns F of every row and the step of Newton's or Halley's method from
-there (`normalizer`).
+`visit(data, point, e, KIND)` returns F of every row, the step of Newton's or Halley's method from there
+(`normalizer`) and, if it is one that a climb may end with, whether that step may miss the root.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.entries import ENTMAX15, GENERAL, SHARP, first_point
+from fenchel.kernels.triton.entries import ENTMAX15, GENERAL, SHARP, first_point, two_sum
 from fenchel.kernels.triton.reductions import any_row
 
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
+NEXT: tl.constexpr = tl.constexpr(1.2e-7)  # so much less of a number is at most the one below it
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 
 
@@ -70,12 +71,16 @@ def narrowed(point, mass, low, high):
 
 @triton.jit
 def next_point(point, step, low, high, KIND: tl.constexpr):
-    """point + step; where powers are needed, the middle of the bracket if that is not inside it."""
-    ahead = point + step
+    """point + step; where powers are needed, the middle of the bracket if that is not inside it. For
+    other alphas it is not rounded up: beyond the root many small entries may be gone."""
     if KIND >= GENERAL:
+        ahead = point + step
         outside = ((ahead <= low) | (ahead >= high)) & (ahead != point)
-        ahead = tl.where(outside, 0.5 * (low + high), ahead)
-    return ahead
+        return tl.where(outside, 0.5 * (low + high), ahead)
+    else:
+        ahead, rest = two_sum(point, step)
+        below = tl.maximum(ahead - tl.abs(ahead) * NEXT, point)
+        return tl.where((rest < 0.0) & (step > 0.0), below, ahead)
 
 
 @triton.jit
@@ -86,8 +91,9 @@ def _before_visits(point, e, KIND: tl.constexpr):
 
 
 @triton.jit
-def _after_visit(mass, found, state, e, columns, loose, leap, KIND: tl.constexpr):
-    """(point, step, bracket, excess, whether it goes on) of every row, given F and a step at `point`."""
+def _after_visit(seen, state, e, columns, loose, leap, KIND: tl.constexpr):
+    """(point, step, bracket, excess, whether it goes on) of every row, given a visit to `point`."""
+    mass, found = seen[0], seen[1]
     point, step, low, high, excess, climbing = state
     low, high = narrowed(point, mass, low, high)
     falls = still_falls(mass, excess, KIND)
@@ -95,6 +101,8 @@ def _after_visit(mass, found, state, e, columns, loose, leap, KIND: tl.constexpr
     step = tl.where(climbing, found, step)
     ahead = next_point(point, step, low, high, KIND)
     far = needs_more(mass, step, e, columns, loose, leap, KIND)
+    if len(seen) > 2:
+        far = far | (seen[2] & (tl.abs(mass - 1.0) > loose) & (mass > 0.0))
     climbing = climbing & falls & far & (ahead != point)
     return tl.where(climbing, ahead, point), step, low, high, excess, climbing
 
@@ -114,9 +122,11 @@ def climb(
     state = _before_visits(point, e, KIND)
     mass = point * 0.0
     if UNROLL:
-        mass, found = visit(data, state[0], e, KIND)
-        state = _after_visit(mass, found, state, e, columns, loose, leap, KIND)
+        seen = visit(data, state[0], e, KIND)
+        mass = seen[0]
+        state = _after_visit(seen, state, e, columns, loose, leap, KIND)
     while any_row(state[5], R):
-        mass, found = visit(data, state[0], e, KIND)
-        state = _after_visit(mass, found, state, e, columns, loose, leap, KIND)
+        seen = visit(data, state[0], e, KIND)
+        mass = seen[0]
+        state = _after_visit(seen, state, e, columns, loose, leap, KIND)
     return state[0], tl.where(mass > 0.0, state[1], 0.0)

@@ -15,6 +15,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, STEEP, epsilon
+from fenchel.kernels.triton.fine_powers import ANY_POWERS
 from fenchel.kernels.triton.forward import load_rows, solve_scores
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import along_rows, row_max, slab_max
@@ -36,7 +37,7 @@ def _solve_as(
                      LEVELS, KIND, EVEN, J, R, K, V)  # fmt: skip
     else:
         solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
-                     LEVELS, KIND, KIND == GENERAL, EVEN, J, R, K)  # fmt: skip
+                     LEVELS, KIND, ANY_POWERS, EVEN, J, R, K)  # fmt: skip
 
 
 @triton.jit

@@ -36,12 +36,18 @@ def saturate(x):
 
 
 @triton.jit
-def _binade(x, less_one):
-    """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
+def _exponent(x):
+    """(n, 2^-n) with sqrt(1/2) <= 2^-n x < sqrt(2)."""
     shifted = (x.to(tl.int32, bitcast=True) - SQRT_HALF_BITS) & EXPONENT_BITS
     scale = (-shifted + ONE_BITS).to(tl.float32, bitcast=True)
-    exponent = ((shifted >> 23) + ROUNDER_BITS).to(tl.float32, bitcast=True) - ROUNDER
-    return exponent, tl.where(shifted == 0, less_one, x * scale - 1.0)
+    return ((shifted >> 23) + ROUNDER_BITS).to(tl.float32, bitcast=True) - ROUNDER, scale
+
+
+@triton.jit
+def _binade(x, less_one):
+    """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
+    exponent, scale = _exponent(x)
+    return exponent, tl.where(exponent == 0.0, less_one, x * scale - 1.0)
 
 
 @triton.jit
@@ -105,23 +111,6 @@ def fast_reciprocal(x):
 
 
 @triton.jit
-def log2_of_base(t, less_one):
-    """log2 t for 0 <= t <= 1 with a relative error below 3e-7; `less_one` is a better t - 1.
-
-    Below 1/2 the hardware's logarithm is as good as that.
-    """
-    series = 2.07907271 * less_one + 2.44653034
-    series = series * less_one + 1.81443012
-    series = series * less_one + 0.293644905
-    series = series * less_one + 0.3889696
-    series = series * less_one - 0.350293517
-    series = series * less_one + 0.481428236
-    series = series * less_one - 0.721337199
-    series = series * less_one + 1.44269502
-    return tl.where(less_one > -0.5, series * less_one, fast_log2(t))
-
-
-@triton.jit
 def exp2(x):
     """2^x, with 0 below the smallest normal number and 2^127 as the largest result; 0 for NaN."""
     inside = tl.minimum(tl.maximum(x, -126.0), 127.0)
@@ -181,6 +170,63 @@ def power(x, exponent):
     rounded = tl.maximum(high + rest, -126.0) + ROUNDER
     result = _scaled_exp2((high - (rounded - ROUNDER)) + rest, rounded)
     return tl.where(high + rest >= -126.0, result, 0.0)
+
+
+@triton.jit
+def power_near_one(x, less_one, exponent, low):
+    """x^(exponent + low) of a normal x > 0, by the hardware's 2^y and what is rounded off y.
+
+    `less_one` is a better x - 1 if x is near one.
+    """
+    whole, f = _binade(x, less_one)
+    high, rest = _exponent_times_log2(whole, f, exponent, low)
+    y = high + rest
+    p = tl.exp2(y)
+    return p + p * (((high - y) + rest) * LN_2)
+
+
+@triton.jit
+def _plus_product(a, b, c):
+    """a b + c as the rounded sum and what was rounded off; the product is fused by name."""
+    total = tl.fma(a, b, c)
+    back = total - c
+    return total, tl.fma(a, b, -back) + (c - (total - back))
+
+
+@triton.jit
+def base_of_power(z, point, e):
+    """1 + e (z - point) as the sum of two numbers."""
+    u = z - point
+    back = u - z
+    rest = (z - (u - back)) - (point + back)
+    t, low = _plus_product(u, e, 1.0)
+    return t, tl.fma(rest, e, low)
+
+
+@triton.jit
+def power_of_sum(x, rest, exponent, low):
+    """(x + rest)^(exponent + low) for a normal x > 0 and a small rest, up to 2^127; the result is as
+    exact for large exponents as for others."""
+    whole, scale = _exponent(x)
+    less_one = tl.fma(x, scale, -1.0)
+    f = tl.fma(rest, scale, less_one)
+    rest = tl.fma(rest, scale, less_one - f)
+    series = 0.188409442 - 0.109781547 * f
+    series = series * f - 0.192348429
+    series = series * f + 0.204286244
+    series = series * f - 0.239393444
+    series = series * f + 0.288579374
+    series = series * f - 0.360708771
+    series = series * f + 0.48089814
+    series = series * f - 0.721347161
+    log, log_low = _plus_product(f, LOG2_E, series * f * f)
+    log_low += f * LOG2_E_REST + rest * fast_reciprocal(f + 1.0) * LOG2_E
+    leading = (exponent.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
+    y, y_low = _plus_product(log, exponent, whole * leading)
+    y_low += log_low * exponent + log * low + whole * ((exponent - leading) + low)
+    rounded = tl.maximum(y, -126.0) + ROUNDER
+    result = _scaled_exp2((y - (rounded - ROUNDER)) + y_low, rounded)
+    return tl.where(y >= -126.0, result, 0.0)
 
 
 @triton.jit

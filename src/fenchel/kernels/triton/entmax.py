@@ -40,8 +40,8 @@ from fenchel.kernels.triton.configuration import (
     worth_listing,
 )
 from fenchel.kernels.triton.each_row import entmax_each_row, entmax_ordered_rows
-from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, SOFTMAX, STEEP
-from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
+from fenchel.kernels.triton.entries import COARSE, EACH_ROW, GENERAL, POWER, SHARP, SOFTMAX, STEEP
+from fenchel.kernels.triton.exponent import kind_of, powers_of, with_hardware_logarithms
 from fenchel.kernels.triton.forward import entmax_tile
 from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
 from fenchel.kernels.triton.half_rows import entmax_halves
@@ -49,11 +49,14 @@ from fenchel.kernels.triton.near_rows import entmax_near_rows
 from fenchel.kernels.triton.replay import replayed
 from fenchel.kernels.triton.row_order import order_by_kind
 from fenchel.kernels.triton.small_support import entmax_listed
+from fenchel.kernels.triton.smooth import HEAVY
 from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
 from fenchel.kernels.triton.streamed_rows import entmax_streamed
 
-# From this alpha - 1 on the hardware's logarithms are good enough for half precision.
-ROUGHLY_SOFTMAX = 2**-8
+WALKED = (
+    0.2  # alpha - 1 up to which so few scores of a long row are left out that it is walked along
+)
+POWERS = (POWER.value, COARSE.value)
 # With one alpha a row:
 ORDERED_TILES, ORDERED_ROWS = 4096, 16384  # from so many on it pays to put them in order
 WIDE = 2**31  # offsets from here on are no int32
@@ -87,7 +90,7 @@ def entmax_into(
         _softmax_parts(tensors, rows, steps)
     elif dense and streams_rows(kind, rows):
         _entmax_streamed(tensors, kind, eps, rows, steps)
-    elif kind == GENERAL.value and eps > 0:
+    elif kind == GENERAL.value or eps < 0 or (kind in POWERS and eps < WALKED):
         _entmax_near_rows(tensors, eps, rows, steps)
     else:
         _entmax_groups(tensors, kind, eps, rows, steps)
@@ -108,7 +111,7 @@ def _entmax_halves(
 def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
-    scores, _out, mask, _alphas = tensors
+    scores, out, mask, _alphas = tensors
     tile = forward_tile_shape(rows, _least_itemsize(scores, mask), kind, steps[0].column)
     if kind == EACH_ROW.value:
         _each_row(tensors, tile, rows, steps)
@@ -116,7 +119,7 @@ def _entmax_tiles(
     options = {"LEVELS": rows.levels, "KIND": kind, "EVEN": tile.divides(rows)}
     shape = {"J": tile.slabs, "R": tile.rows, "K": tile.width}
     limits = {"num_warps": tile.warps, "maxnreg": tile.registers}
-    solve, more = entmax_tile, {"SMOOTH": kind != SHARP.value and eps > 0}
+    solve, more = entmax_tile, {"POWERS": powers_of(eps, rounded=out.element_size() < 4)}
     if worth_listing(kind, tile):
         solve, more = entmax_listed, {"V": tile.vector}
     solve[(ceiling(rows.count, tile.rows),)](
@@ -172,9 +175,10 @@ def _registers_of_rows(tile: Tile, *, ordered: bool) -> int | None:
 
 def _entmax_near_rows(tensors: list[Any], eps: float, rows: Rows, steps: list[Strides]) -> None:
     tile = near_rows_shape(rows, _least_itemsize(tensors[0], tensors[2]))
+    powers = powers_of(eps, rounded=tensors[1].element_size() < 4)
     entmax_near_rows[(rows.count,)](
         *tensors[:3], eps, rows.columns, rows.middle, rows.inner, *steps[:3],
-        LEVELS=rows.levels, EXACT=tensors[1].element_size() == 4 or eps < ROUGHLY_SOFTMAX,
+        LEVELS=rows.levels, POWERS=powers, HEAVY=eps < HEAVY.value,
         EVEN=rows.columns % (tile.slabs * tile.width) == 0,
         J=tile.slabs, K=tile.width, num_warps=tile.warps, maxnreg=tile.registers,
     )  # fmt: skip
@@ -250,6 +254,8 @@ def solve_long_rows(
         steps, mask_steps,
         LEVELS=rows.levels, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
     )  # fmt: skip
+    if kind == POWER.value and eps < 0:
+        kind = GENERAL.value  # no slope of small entries hides their errors there
     warps, registers = solve_limits(shape, kind)
     solve_groups[(rows.count,)](
         scores, mask, alphas, maxima, listed, state, eps,

@@ -1,8 +1,9 @@
 """The entmax loss along the last dimension of CUDA scores: one read forward, one read and write back.
 
-`target` holds class indices (…) or probabilities (…, classes); the normaliser A of every row, in
-float64, is all that the gradient needs beside the scores. Nothing waits for the device: an index that
-is neither a class nor `ignore_index` gives a NaN loss.
+`target` holds class indices (…) or probabilities (…, classes). Beside the scores the gradients need the
+normaliser A of every row, in float64, and where alpha may be above 2 its `support` (…, 2): the smallest
+score of it and the probability of that. Nothing waits for the device: an index that is neither a class
+nor `ignore_index` gives a NaN loss.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from fenchel.kernels.triton.configuration import (
     streamed_loss_shape,
     streams_losses,
 )
-from fenchel.kernels.triton.entmax import add_long_rows, entmax_into, solve_long_rows
-from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, POWER, SOFTMAX, STEEP
+from fenchel.kernels.triton.entmax import add_long_rows, solve_long_rows
+from fenchel.kernels.triton.entries import GENERAL, POWER, SOFTMAX
 from fenchel.kernels.triton.exponent import kind_of, with_hardware_logarithms
 from fenchel.kernels.triton.loss import loss_groups, loss_tile
 from fenchel.kernels.triton.loss_derivatives import (
@@ -57,9 +58,15 @@ def leaves_scores_out(alpha: float | Tensor) -> bool:
 
 def kept_numbers(columns: int, target: Tensor, alpha: float | Tensor) -> int:
     """How many numbers a row tell the gradient which of the scores it need not read."""
-    if target.dtype.is_floating_point or not leaves_scores_out(alpha):
+    reads_all = not isinstance(alpha, Tensor) and alpha - 1 < NEAR_SOFTMAX.value
+    if target.dtype.is_floating_point or reads_all:
         return 0
     return groups_shape(int(columns)).groups + 1 if columns > LONGEST_LOSS_TILE else 0
+
+
+def support_numbers(alpha: float | Tensor) -> int:
+    """How many numbers a row, beside A, tell the gradient what p is."""
+    return 2 if isinstance(alpha, Tensor) or alpha > 2 else 0
 
 
 @replayed
@@ -70,16 +77,17 @@ def entmax_loss(
     ignore_index: int,
     smoothing: float,
     listed: Tensor | None = None,
+    support: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The loss and the normaliser A, one a row; +inf if the target has a class at −inf.
 
     `listed` (…, kept_numbers) gets, of long rows, the groups of columns that may hold support and their
-    number.
+    number, `support` (…, support_numbers) its smallest score and the probability of that.
     """
     dtype = torch.float32 if smoothing else scores.dtype
     loss = scores.new_empty(scores.shape[:-1], dtype=dtype)
     normalizer = _forward(
-        loss, None, scores, target, kind_of(alpha), ignore_index, smoothing, listed
+        loss, None, scores, target, kind_of(alpha), ignore_index, smoothing, listed, support
     )  # fmt: skip
     return loss.to(scores.dtype), normalizer
 
@@ -112,15 +120,32 @@ def entmax_loss_in_place(
         return loss, None
     if scores.shape[-1] > LONGEST_LOSS_TILE and (kind == SOFTMAX.value or _walks(kind, eps)):
         fused = False  # the gradient of such rows needs the normaliser alone
+    support = None if fused else _room_for_support(scores, alpha)
+    if by_alpha and listed is None:
+        numbers = kept_numbers(scores.shape[-1], target, alpha)
+        listed = scores.new_empty((*scores.shape[:-1], numbers), dtype=torch.int32)
     normalizer = _forward(
-        loss, grad if fused else None, scores, target, exponent, *options, listed
+        loss, grad if fused else None, scores, target, exponent, *options, listed, support
     )  # fmt: skip
     slope = None
     if by_alpha and isinstance(alpha, Tensor):
-        slope = entmax_loss_alpha(scores, target, alpha, normalizer, *options)
+        slope = entmax_loss_alpha(
+            scores, target, alpha, normalizer, *options, listed, support
+        )  # fmt: skip
     if grad is not None and not fused:
-        entmax_loss_backward(grad, scores, target, alpha, normalizer, *options, out=scores)
+        entmax_loss_backward(
+            grad, scores, target, alpha, normalizer, *options, support=support, out=scores
+        )  # fmt: skip
     return loss, slope
+
+
+def _room_for_support(scores: Tensor, alpha: float | Tensor) -> Tensor:
+    shape = (*scores.shape[:-1], support_numbers(alpha))
+    return torch.empty(shape, dtype=torch.float32, device=scores.device)
+
+
+def _or_none(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None or tensor.numel() == 0 else tensor
 
 
 def _streamed(
@@ -148,7 +173,7 @@ def _streamed(
 
 def _forward(
     loss: Tensor, grad: Tensor | None, scores: Tensor, target: Tensor, exponent: Exponent,
-    ignore_index: int, smoothing: float, listed: Tensor | None,
+    ignore_index: int, smoothing: float, listed: Tensor | None, support: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Write the losses and return the normalisers; with a `grad` the gradient replaces the scores."""
     normalizer = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
@@ -165,11 +190,14 @@ def _forward(
     elif rows.columns > LONGEST_LOSS_TILE and _walks(kind, eps):
         _near(tensors, loss, normalizer, eps, ignore_index, classes, rows, steps)
     elif rows.columns > LONGEST_LOSS_TILE:
-        _long(tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps, listed)
+        _long(
+            tensors, loss, normalizer, kind, eps, ignore_index, classes, rows, steps,
+            _or_none(listed), _or_none(support),
+        )  # fmt: skip
     else:
         tile = forward_tile_shape(rows, scores.element_size(), kind, steps[0].column)
         loss_tile[(ceiling(rows.count, tile.rows),)](
-            *tensors, loss, normalizer, eps, ignore_index,
+            *tensors, loss, normalizer, _or_none(support), eps, ignore_index,
             rows.count, rows.columns, rows.middle, rows.inner, *steps,
             LEVELS=rows.levels, KIND=kind, CLASSES=classes, IN_PLACE=grad is not None,
             J=tile.slabs, R=tile.rows, K=tile.width, num_warps=tile.warps,
@@ -183,11 +211,10 @@ def _forward(
 
 def _long(
     tensors: list[Any], loss: Tensor, normalizer: Tensor, kind: int, eps: float,
-    ignore_index: int, classes: bool, rows: Rows, steps: list[Strides], listed: Tensor | None,
+    ignore_index: int, classes: bool, rows: Rows, steps: list[Strides],
+    listed: Tensor | None, support: Tensor | None,
 ) -> None:  # fmt: skip
     scores, target, alphas, grad = tensors
-    if listed is not None and listed.numel() == 0:
-        listed = None
     quick = with_hardware_logarithms(kind, eps)
     solver = quick if quick == POWER.value else kind  # the last step is exact then
     shape, maxima, listed, state = solve_long_rows(
@@ -195,7 +222,7 @@ def _long(
         listed=listed,
     )  # fmt: skip
     loss_groups[(rows.count,)](
-        scores, target, alphas, listed, state, loss, normalizer, eps, ignore_index,
+        scores, target, alphas, listed, state, loss, normalizer, support, eps, ignore_index,
         rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps[:3],
         LEVELS=rows.levels, KIND=kind, CLASSES=classes, GROUP=shape.size,
         BLOCK=LOSS_BLOCKS * shape.listed, num_warps=LOSS_WARPS,
@@ -277,12 +304,13 @@ def entmax_loss_backward(
     ignore_index: int,
     smoothing: float,
     listed: Tensor | None = None,
+    support: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores.
 
     With what the forward pass has `listed`, groups of scores without support are not read where they
-    are many; `out` is no other tensor then.
+    are many; `out` is no other tensor then. Without its `support` rows with α > 2 are solved again.
     """
     if out is None:
         out = torch.empty_like(scores, memory_format=torch.contiguous_format)
@@ -290,16 +318,15 @@ def entmax_loss_backward(
         return out
     classes = not target.dtype.is_floating_point
     kind, eps, alphas = kind_of(alpha)
-    given = kind in (STEEP.value, EACH_ROW.value)  # a float64 does not hold A where alpha > 2
+    support = _support(scores, target, alpha, ignore_index, support)
     rows, tensors, steps = address(
-        -1, _probabilities(scores, alpha) if given else scores,
-        target.unsqueeze(-1) if classes else target, alphas,
+        -1, scores, target.unsqueeze(-1) if classes else target, alphas,
         normalizer.unsqueeze(-1), grad.unsqueeze(-1), out,
     )  # fmt: skip
     if classes and listed is not None and listed.numel() > 0:
         shape = groups_shape(rows.columns)
         slope_of_groups[(rows.count,)](
-            *tensors, listed, eps, ignore_index, smoothing,
+            *tensors, support, listed, eps, ignore_index, smoothing,
             rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
             LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=SLOPE_BLOCKS * shape.listed,
             num_warps=SLOPE_WARPS,
@@ -307,18 +334,26 @@ def entmax_loss_backward(
         return out
     tile = slope_shape(rows)
     slope_tile[(ceiling(rows.count, tile.rows), ceiling(rows.columns, tile.width))](
-        *tensors, eps, ignore_index, smoothing,
+        *tensors, support, eps, ignore_index, smoothing,
         rows.count, rows.columns, rows.middle, rows.inner, *steps,
-        LEVELS=rows.levels, KIND=kind, CLASSES=classes, GIVEN=given, R=tile.rows, K=tile.width,
+        LEVELS=rows.levels, KIND=kind, CLASSES=classes, R=tile.rows, K=tile.width,
         num_warps=tile.warps,
     )  # fmt: skip
     return out
 
 
-def _probabilities(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    p = torch.empty_like(scores, dtype=torch.float32)
-    entmax_into(p, scores, alpha, None, -1)
-    return p
+def _support(
+    scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int,
+    support: Tensor | None,
+) -> Tensor | None:  # fmt: skip
+    """What the forward pass has kept; if that was another implementation's, it is found again."""
+    if support_numbers(alpha) == 0:
+        return None
+    if support is None or support.numel() == 0:
+        support = _room_for_support(scores, alpha)
+        loss = scores.new_empty(scores.shape[:-1], dtype=torch.float32)
+        _forward(loss, None, scores, target, kind_of(alpha), ignore_index, 0.0, None, support)
+    return support
 
 
 def entmax_loss_alpha(
@@ -328,6 +363,8 @@ def entmax_loss_alpha(
     normalizer: Tensor,
     ignore_index: int,
     smoothing: float,
+    listed: Tensor | None = None,
+    support: Tensor | None = None,
 ) -> Tensor:
     """∂L/∂α = ∂Ω_α(q)/∂α − ∂Ω_α(p)/∂α, one a row and in float32, by the envelope theorem."""
     slopes = torch.zeros(normalizer.shape, dtype=torch.float32, device=scores.device)
@@ -336,13 +373,15 @@ def entmax_loss_alpha(
     classes = not target.dtype.is_floating_point
     kind, _, alphas = kind_of(alpha)
     rows, tensors, steps = address(
-        -1, _probabilities(scores, alpha), target.unsqueeze(-1) if classes else target, alphas,
-        normalizer.unsqueeze(-1),
+        -1, scores, target.unsqueeze(-1) if classes else target, alphas, normalizer.unsqueeze(-1)
     )  # fmt: skip
+    shape = groups_shape(rows.columns)
     block, warps = stream_shape(rows.columns)
     alpha_rows[(rows.count,)](
-        *tensors, slopes, ignore_index, smoothing,
-        rows.count, rows.columns, rows.middle, rows.inner, *steps,
-        LEVELS=rows.levels, KIND=kind, CLASSES=classes, K=block, num_warps=warps,
+        *tensors, _support(scores, target, alpha, ignore_index, support),
+        _or_none(listed) if classes else None, slopes, ignore_index, smoothing,
+        rows.count, rows.columns, shape.groups, rows.middle, rows.inner, *steps,
+        LEVELS=rows.levels, KIND=kind, CLASSES=classes, GROUP=shape.size,
+        BLOCK=max(1, block // shape.size), num_warps=warps,
     )  # fmt: skip
     return slopes

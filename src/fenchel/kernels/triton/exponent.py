@@ -17,7 +17,17 @@ from fenchel.kernels.triton.entries import (
     STEEP,
     TINY,
 )
+from fenchel.kernels.triton.fine_powers import (
+    COARSE_ABOVE,
+    COARSE_BELOW,
+    NEAR_POWERS,
+    POWERS_ABOVE,
+    POWERS_BELOW,
+)
 from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX
+
+# From this |alpha - 1| on the hardware's logarithms are good enough for half precision.
+ROUGHLY_SOFTMAX = 2**-8
 
 
 def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:
@@ -43,3 +53,12 @@ def with_hardware_logarithms(kind: int, eps: float, *, rounded: bool = False) ->
     if eps > TAME.value:
         return SHARP.value
     return COARSE.value if rounded else POWER.value
+
+
+def powers_of(eps: float, *, rounded: bool) -> int:
+    """What `fine_powers` may take for granted of α ≤ 3/2; `rounded`: into half precision."""
+    if rounded and abs(eps) >= ROUGHLY_SOFTMAX:
+        return (COARSE_ABOVE if eps > 0 else COARSE_BELOW).value
+    if eps < 0:
+        return POWERS_BELOW.value
+    return (NEAR_POWERS if eps < NEAR_SOFTMAX.value else POWERS_ABOVE).value

@@ -1,8 +1,8 @@
 """entmax of rows that fit on chip: each is read once and written once.
 
 p = [1 + e (x - A)]_+^(1/e) with A such that the row sums to one. A program holds R rows in registers,
-as a tile of shape (J, R, K); `normalizer` finds A for alpha <= 2, `steep` the support for alpha > 2, and
-`softmax` takes alpha = 1.
+as a tile of shape (J, R, K); `smooth` finds A for alpha up to 1.45, `normalizer` up to 2, `steep` the
+support for alpha > 2, and `softmax` takes alpha = 1.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.entries import (
-    COARSE,
     FARTHEST,
     GENERAL,
+    SHARP,
     SOFTMAX,
     STEEP,
     two_sum,
@@ -23,16 +23,14 @@ from fenchel.kernels.triton.entries import (
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
-    NEAR_SOFTMAX,
     approach,
     below_peak,
     entry_below_peak,
     settle,
     shifted_entry,
-    softmax_point,
     solve,
 )
-from fenchel.kernels.triton.reductions import any_row, row_max, slab_max
+from fenchel.kernels.triton.reductions import row_max, slab_max
 from fenchel.kernels.triton.smooth import smooth_entry, solve_smooth
 from fenchel.kernels.triton.softmax import softmax_tile
 from fenchel.kernels.triton.steep import find_support, steep_tile_visit, support_entry
@@ -49,39 +47,25 @@ from fenchel.kernels.triton.tiles import (
 
 
 @triton.jit
-def _by_powers(
-    x, slab, peak, e, columns, KIND: tl.constexpr, SMOOTH: tl.constexpr, R: tl.constexpr
-):
+def _by_powers(x, peak, e, columns, KIND: tl.constexpr, POWERS: tl.constexpr, R: tl.constexpr):
     """p of a tile for any alpha up to 2."""
     z = tl.maximum(x - peak, FARTHEST)
-    if SMOOTH:
-        p, point, step, last = solve_smooth(z, e, KIND != COARSE, R)
-        if any_row(last == 0, R):
-            p = _by_climbing(z, slab, peak, e, columns, KIND, R)
-        else:
-            p = smooth_entry(z, p, point, step, e)
+    if KIND == SHARP:
+        first, second, step = settle(z, approach(z, z, e, columns, R, KIND), e, columns, R)
+        p = shifted_entry(first, second, step)
     else:
-        p = _by_climbing(z, slab, peak, e, columns, KIND, R)
+        p, point, step = solve_smooth(z, e, POWERS, R)
+        p = smooth_entry(z, p, point, step, e)
     return p
-
-
-@triton.jit
-def _by_climbing(z, slab, peak, e, columns, KIND: tl.constexpr, R: tl.constexpr):
-    if KIND == GENERAL:
-        point = tl.where(e > NEAR_SOFTMAX, 0.0, softmax_point(z))
-    else:
-        point = approach(z, tl.maximum(slab - peak, FARTHEST), e, columns, R, KIND)
-    first, second, _, step = settle(z, point, e, columns, R, KIND)
-    return shifted_entry(first, second, step, e, KIND)
 
 
 @triton.jit
 def solve_scores(
     x, peak, out, row, e, count, columns, middle, inner, out_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, SMOOTH: tl.constexpr, EVEN: tl.constexpr,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, POWERS: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Solve and write a tile of rows. SMOOTH: alpha - 1 is likely in (0, TAME]."""
+    """Solve and write a tile of rows. POWERS: what `fine_powers` may take for granted of alpha."""
     if KIND == SOFTMAX:
         p = softmax_tile(x, peak)
     elif KIND == STEEP:
@@ -89,7 +73,7 @@ def solve_scores(
         bottom, least = find_support(steep_tile_visit, (x,), guess, peak, e, R)
         p = support_entry(x, bottom, least, e)
     elif KIND >= GENERAL:
-        p = _by_powers(x, slab_max(x), peak, e, columns, KIND, SMOOTH, R)
+        p = _by_powers(x, peak, e, columns, KIND, POWERS, R)
     else:
         z = below_peak(x, peak, KIND)
         point, low = solve(z, below_peak(slab_max(x), peak, KIND), e, columns, R, KIND)
@@ -117,7 +101,7 @@ def load_rows(
 def entmax_tile(
     scores, out, mask, alpha, eps, count, columns, middle, inner,
     steps, out_steps, mask_steps, alpha_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, SMOOTH: tl.constexpr, EVEN: tl.constexpr,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, POWERS: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0) * R, R)
@@ -126,4 +110,4 @@ def entmax_tile(
                   LEVELS, EVEN, J, R, K)  # fmt: skip
     peak = finite_peak(row_max(slab_max(x)))
     solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
-                 LEVELS, KIND, SMOOTH, EVEN, J, R, K)  # fmt: skip
+                 LEVELS, KIND, POWERS, EVEN, J, R, K)  # fmt: skip

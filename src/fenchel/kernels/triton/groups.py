@@ -11,12 +11,13 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
+# ruff: noqa: RET505, SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
-from fenchel.kernels.triton.climbing import TAME, climb, leap_of
+from fenchel.kernels.triton.climbing import TAME, climb, leap_of, sharp_touch
+from fenchel.kernels.triton.elementary import fast_reciprocal
 from fenchel.kernels.triton.entries import (
     COARSE,
     EACH_ROW,
@@ -24,6 +25,7 @@ from fenchel.kernels.triton.entries import (
     GENERAL,
     POWER,
     SHARP,
+    SPARSEMAX,
     STEEP,
     entry,
     exact_powers,
@@ -31,6 +33,7 @@ from fenchel.kernels.triton.entries import (
     rough_powers,
     two_sum,
 )
+from fenchel.kernels.triton.fine_powers import summed_powers
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import (
@@ -38,9 +41,14 @@ from fenchel.kernels.triton.normalizer import (
     NEAR_SOFTMAX,
     ROUGH,
     TOUCH,
+    brings_in,
+    halley_step,
+    near_step,
     newton_step,
+    sharp_strays,
     slab_sums,
     step_of_slabs,
+    strays,
     tile_visit,
 )
 from fenchel.kernels.triton.reductions import (
@@ -49,6 +57,9 @@ from fenchel.kernels.triton.reductions import (
     larger,
     row_max,
     row_sums,
+    row_triples,
+    slab_sum,
+    sum_of_fours,
 )
 from fenchel.kernels.triton.steep import (
     below_bottom,
@@ -126,50 +137,75 @@ def listed_shape(GROUP: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def listed_visit(data, point, e, KIND: tl.constexpr):
-    """F over the listed groups, and the step from there. What comes next is loaded ahead."""
+    """F over the listed groups, the step from there and, where powers are needed, whether that may miss
+    the root. What comes next is loaded ahead.
+
+    A large entry and many small ones are added in two numbers, unless the slope or half precision hides
+    what is rounded off.
+    """
     BLOCK: tl.constexpr = data[8].shape[SLAB_AXIS]
-    mass = listed_zeros(data)
-    slope = listed_zeros(data)
-    bend = listed_zeros(data)
+    mass = sum_of_fours(listed_zeros(data))
+    low, slope, bend = mass, mass, mass
     x = listed_tile(data, 0)[0]
     for start in range(BLOCK, data[3] + BLOCK, BLOCK):
         ahead = listed_tile(data, start)[0]
-        if KIND >= GENERAL:
-            _t, p, s, q = exact_powers(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
-            bend += q
+        z = x - data[7]
+        if KIND == GENERAL or KIND == POWER:
+            p, s, q = summed_powers(tl.maximum(z, FARTHEST), point, e, KIND)
+        elif KIND >= GENERAL:
+            t, p, s, q = exact_powers(tl.maximum(z, FARTHEST), point, e, KIND)
+            if KIND == SHARP:
+                q = s * fast_reciprocal(tl.maximum(t, e * sharp_touch(e)))
         else:
-            p, s, _t = entry(x - data[7], point, 0.0, e, KIND)
-        mass += p
-        slope += s
+            p, s, _t = entry(z, point, 0.0, e, KIND)
+        if KIND == SPARSEMAX or KIND == COARSE:
+            mass += sum_of_fours(p)
+        else:
+            mass, rounded_off = two_sum(mass, sum_of_fours(p))
+            low += rounded_off
+        slope += sum_of_fours(s)
+        if KIND >= GENERAL:
+            bend += sum_of_fours(q)
         x = ahead
-    return _listed_step(mass, slope, bend, point, e, KIND)
+    if KIND != SPARSEMAX and KIND != COARSE:
+        mass = mass.to(tl.float64) + low.to(tl.float64)
+    if KIND >= GENERAL:
+        return _last_step(mass, slope, bend, point, e, data[3] * data[9].shape[2], KIND)
+    else:
+        mass, slope = row_sums(mass, slope)
+        mass = mass.to(tl.float32)
+        return mass, newton_step(mass, slope, e, KIND)
+
+
+@triton.jit
+def _last_step(mass, slope, bend, point, e, count, KIND: tl.constexpr):
+    """F, the step, and whether that may miss the root; `count` scores are listed."""
+    mass, slope, bend = row_triples(slab_sum(mass), slab_sum(slope), slab_sum(bend))
+    mass = mass.to(tl.float32)
+    if KIND == SHARP:
+        step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
+        misses = sharp_strays(step, slope, bend, e)
+    else:
+        step = halley_step(mass, slope, bend, point, e, KIND)
+        misses = strays(step, slope, bend, e)
+    return mass, step, misses | brings_in(step, slope, e, count)
 
 
 @triton.jit
 def _rough_listed_visit(data, point, e, KIND: tl.constexpr):
     BLOCK: tl.constexpr = data[8].shape[SLAB_AXIS]
-    mass = listed_zeros(data)
-    slope = listed_zeros(data)
-    bend = listed_zeros(data)
+    mass = sum_of_fours(listed_zeros(data))
+    slope, bend = mass, mass
     x = listed_tile(data, 0)[0]
     for start in range(BLOCK, data[3] + BLOCK, BLOCK):
         ahead = listed_tile(data, start)[0]
         p, s, q = rough_powers(tl.maximum(x - data[7], FARTHEST), point, e, KIND)
-        mass += p
-        slope += s
-        bend += q
+        mass += sum_of_fours(p)
+        slope += sum_of_fours(s)
+        bend += sum_of_fours(q)
         x = ahead
-    return _listed_step(mass, slope, bend, point, e, KIND)
-
-
-@triton.jit
-def _listed_step(mass, slope, bend, point, e, KIND: tl.constexpr):
-    if KIND >= GENERAL:
-        mass, slope, bend = slab_sums(mass, slope, bend, KIND)
-        return step_of_slabs(mass, slope, bend, point, e, KIND)
-    else:
-        mass, slope = row_sums(mass, slope)
-        return mass, newton_step(mass, slope, e, KIND)
+    mass, slope, bend = slab_sums(mass, slope, bend, KIND)
+    return step_of_slabs(mass, slope, bend, point, e, KIND)
 
 
 @triton.jit
@@ -262,7 +298,7 @@ def solve_groups(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
                 SHARP, GROUP, BLOCK, WIDTH,
             )  # fmt: skip
-        elif tl.abs(e) < NEAR_SOFTMAX:
+        elif e < NEAR_SOFTMAX:
             point, low, least, found = _solve_listed(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],
                 GENERAL, GROUP, BLOCK, WIDTH,

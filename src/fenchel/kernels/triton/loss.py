@@ -7,8 +7,9 @@ With t = p^e, u = x - A and alpha = 1 + e, the loss is a sum of terms none of wh
 and q ((l + 1/e)/alpha - 1/e - u) instead where p = 0. For one class k this is
 alpha L = sum_{i != k} t_i p_i - u_k - t_k (1 - p_k), or L = (sum t p - 1)/alpha - u_k off the support;
 for alpha = 1 it is -u_k.
-Its gradient p - q needs the normaliser A alone; a float64 holds enough of it. A kernel told to work
-IN_PLACE writes g (p - q) over the scores of a row as soon as it has the loss.
+Its gradient p - q needs the normaliser A alone; a float64 holds enough of it up to alpha = 2. Above,
+`support` keeps two numbers a row: the smallest score of the support and its probability. A kernel told
+to work IN_PLACE writes g (p - q) over the scores of a row as soon as it has the loss.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ from fenchel.kernels.triton.entries import (
 )
 from fenchel.kernels.triton.groups import STATE, listed_shape, listed_tile, listed_zeros
 from fenchel.kernels.triton.kernel import kernel
+from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.normalizer import below_peak, solve
 from fenchel.kernels.triton.reductions import SLAB_AXIS, any_row, row_max, row_sum, slab_max
 from fenchel.kernels.triton.softmax import softmax_and_log_sum
-from fenchel.kernels.triton.steep import solve_steep, steep_tile_visit
+from fenchel.kernels.triton.steep import below_bottom, find_support, steep_tile_visit
 from fenchel.kernels.triton.tiles import (
     finite_peak,
     load_scores,
@@ -157,6 +159,12 @@ def own_score(scores, target, present, columns, step):
 
 
 @triton.jit
+def keep_support(support, row, bottom, least, present):
+    tl.store(support + 2 * row, bottom, mask=present)
+    tl.store(support + 2 * row + 1, least, mask=present)
+
+
+@triton.jit
 def finish_rows(
     loss, normalizers, row, x, others, peak, dead, a, e, counts, present,
     KIND: tl.constexpr, R: tl.constexpr,
@@ -171,7 +179,8 @@ def finish_rows(
 
 @kernel
 def loss_tile(
-    scores, target, alpha, grad, loss, normalizers, eps, ignore, count, columns, middle, inner,
+    scores, target, alpha, grad, loss, normalizers, support, eps, ignore,
+    count, columns, middle, inner,
     steps, target_steps, alpha_steps, grad_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, IN_PLACE: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
@@ -211,10 +220,14 @@ def loss_tile(
     if KIND == STEEP or KIND == EACH_ROW:
         if any_row(e > 1.0, R):
             above = tl.maximum(e, 1.0)
-            point, low = solve_steep(steep_tile_visit, (x,), peak, above, R)
-            a = tl.where(e > 1.0, normalizer_of(peak, point, low, above, STEEP), a)
+            guess = guess_edge((x,), peak, above, R, STEEP)
+            bottom, least = find_support(steep_tile_visit, (x,), guess, peak, above, R)
+            low = below_bottom(least, above)
+            a = tl.where(e > 1.0, normalizer_of(peak, bottom, low, above, STEEP), a)
+            if support is not None:
+                keep_support(support, row, bottom, least, present)
             if CLASSES:
-                steep, q = _tile_class_loss(x, wanted, column, peak, point, low, above, STEEP)
+                steep, q = _tile_class_loss(x, wanted, column, peak, bottom, low, above, STEEP)
                 others = tl.where(e > 1.0, steep, others)
                 if IN_PLACE:
                     p = tl.where(e > 1.0, q, p)
@@ -248,7 +261,7 @@ def _listed_class_loss(data, target, point, low, e, KIND: tl.constexpr):
 
 @kernel
 def loss_groups(
-    scores, target, alpha, listed, state, loss, normalizers, eps, ignore,
+    scores, target, alpha, listed, state, loss, normalizers, support, eps, ignore,
     count, columns, groups, middle, inner, steps, target_steps, alpha_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr,
     GROUP: tl.constexpr, BLOCK: tl.constexpr,
@@ -284,6 +297,8 @@ def loss_groups(
         if CLASSES:
             others = _listed_class_loss(data, wanted, point, low, e, KIND)
     dead = (found == 0) & (peak == peak)
+    if support is not None:
+        keep_support(support, row, point, tl.load(state + row * STATE + 3), row < count)
     if CLASSES:
         finish_rows(
             loss, normalizers, row, own, others, peak, dead, a, e, wanted != ignore, row < count,

@@ -1,4 +1,5 @@
-"""Kernels of the entmax loss that need the normaliser A alone: each streams over the scores.
+"""Kernels of the entmax loss that need no search, for the normaliser A of a row is known, or for
+alpha > 2 its support: each streams over the scores.
 
 slope_tile    g (p - q), the gradient in the scores
 slope_of_groups  the same for long rows, where groups of columns that may hold support are listed
@@ -12,14 +13,17 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import LN_2, expm1_ratio, expm1_ratio_slope, log2
+from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, STEEP
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.loss import entry_at, entry_of_rows, score_less
-from fenchel.kernels.triton.reductions import row_sum
+from fenchel.kernels.triton.reductions import any_row, row_sum
+from fenchel.kernels.triton.steep import support_entry
 from fenchel.kernels.triton.tiles import (
     load_scores,
     row_epsilon,
@@ -30,15 +34,42 @@ from fenchel.kernels.triton.tiles import (
 )
 
 
+@triton.jit
+def _kept_support(support, row, present):
+    """(bottom, least) of every row, where they were kept."""
+    if support is None:
+        return 0.0, 0.0
+    else:
+        bottom = tl.load(support + 2 * row, mask=present, other=0.0)
+        return bottom, tl.load(support + 2 * row + 1, mask=present, other=0.0)
+
+
+@triton.jit
+def _probability(x, normalizer, bottom, least, e, KIND: tl.constexpr, R: tl.constexpr):
+    """p of scores: from A in float64, or from bottom and least for alpha > 2."""
+    if KIND == STEEP:
+        return support_entry(x, bottom, least, e)
+    elif KIND == EACH_ROW:
+        p = tl.zeros_like(x)
+        if any_row(e <= 1.0, R):
+            p, _, _ = entry_at(x, normalizer, tl.minimum(e, 1.0), GENERAL)
+        if any_row(e > 1.0, R):
+            steep = support_entry(x, bottom, least, tl.maximum(e, 1.0))
+            p = tl.where(e > 1.0, steep, p)
+        return p
+    else:
+        p, _, _ = entry_at(x, normalizer, e, KIND)
+        return p
+
+
 @kernel
 def slope_tile(
-    scores, target, alpha, normalizers, grad, out, eps, ignore, smoothing,
+    scores, target, alpha, normalizers, grad, out, support, eps, ignore, smoothing,
     count, columns, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, GIVEN: tl.constexpr,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr,
     R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """With GIVEN, `scores` holds p."""
     row = tile_rows(tl.program_id(0) * R, R)
     column = tl.program_id(1) * K + tile_columns(1, K)
     present = row < count
@@ -59,10 +90,8 @@ def slope_tile(
     else:
         target_places = tile_places(row, column, middle, inner, target_steps, LEVELS)
         q = tl.load(target + target_places, mask=inside, other=0.0).to(tl.float32)
-    if GIVEN:
-        p = x
-    else:
-        p, _, _ = entry_at(x, tl.where(counts, a, 0.0), e, KIND)
+    bottom, least = _kept_support(support, row, present)
+    p = _probability(x, tl.where(counts, a, 0.0), bottom, least, e, KIND, R)
     g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
     slope = tl.where(counts, g * (p - q), 0.0)
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
@@ -78,9 +107,26 @@ def _fill(out, value, columns, step, SIZE: tl.constexpr):
     tl.debug_barrier()  # what one thread has filled, another one overwrites
 
 
+@triton.jit
+def _write_slopes(
+    scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns, step, out_step,
+    KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    for start in range(0, found, BLOCK):
+        place = start + tl.arange(0, BLOCK)[:, None]
+        here = place < found
+        group = tl.where(most, place, tl.load(listed + place, mask=here, other=0))
+        column = group * GROUP + tl.arange(0, GROUP)[None, :]
+        inside = here & (column < columns)
+        wide = column.to(tl.int64)
+        x = load_scores(scores, None, wide * step, wide, inside)
+        p = _probability(x, a, bottom, least, e, KIND, 1)
+        tl.store(out + wide * out_step, g * (p - uniform), mask=inside)
+
+
 @kernel
 def slope_of_groups(
-    scores, target, alpha, normalizers, grad, out, listed, eps, ignore, smoothing,
+    scores, target, alpha, normalizers, grad, out, support, listed, eps, ignore, smoothing,
     count, columns, groups, middle, inner,
     steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
     LEVELS: tl.constexpr, KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
@@ -99,6 +145,7 @@ def slope_of_groups(
     listed += row * (groups + 1)
     counts = (a != float("-inf")) & (wanted != ignore)
     a = tl.where(counts, a, 0.0)
+    bottom, least = _kept_support(support, row, row < count)
     g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
     found = tl.where(counts, tl.load(listed + groups), 0)
     most = 2 * found > groups
@@ -107,19 +154,19 @@ def slope_of_groups(
         found = groups
     else:
         _fill(out, g * (0.0 - uniform), columns, out_steps[3], BLOCK * GROUP)
-    for start in range(0, found, BLOCK):
-        place = start + tl.arange(0, BLOCK)[:, None]
-        here = place < found
-        group = tl.where(most, place, tl.load(listed + place, mask=here, other=0))
-        column = group * GROUP + tl.arange(0, GROUP)[None, :]
-        inside = here & (column < columns)
-        wide = column.to(tl.int64)
-        x = load_scores(scores, None, wide * steps[3], wide, inside)
-        p, _, _ = entry_at(x, a, e, KIND)
-        tl.store(out + wide * out_steps[3], g * (p - uniform), mask=inside)
+    if KIND == EACH_ROW:
+        if e > 1.0:
+            _write_slopes(scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns,
+                          steps[3], out_steps[3], STEEP, GROUP, BLOCK)  # fmt: skip
+        else:
+            _write_slopes(scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns,
+                          steps[3], out_steps[3], GENERAL, GROUP, BLOCK)  # fmt: skip
+    else:
+        _write_slopes(scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns,
+                      steps[3], out_steps[3], KIND, GROUP, BLOCK)  # fmt: skip
     known = (wanted >= 0) & (wanted < columns)
     x = load_scores(scores, None, wanted * steps[3], wanted, known & counts)
-    p, _, _ = entry_at(x, a, e, KIND)
+    p = _probability(x, a, bottom, least, e, KIND, 1)
     tl.debug_barrier()  # what was written at the target is not its slope
     slope = g * (p - ((1.0 - smoothing) + uniform))
     tl.store(out + wanted * out_steps[3], slope, mask=known & counts)
@@ -208,28 +255,55 @@ def _omega_slope(p, e):
     return p * length * (length * expm1_ratio_slope(z) - expm1_ratio(z) / alpha) / alpha
 
 
+@triton.jit
+def _omega_slopes(
+    scores, target, listed, found, a, bottom, least, e, columns, step, target_step,
+    KIND: tl.constexpr, CLASSES: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Of a row, -dOmega(p)/dalpha, and dOmega(q)/dalpha with it where q is read."""
+    total = tl.zeros([BLOCK, GROUP], tl.float32)
+    for start in range(0, found, BLOCK):
+        group = start + tl.arange(0, BLOCK)[:, None]
+        here = group < found
+        if listed is not None:
+            group = tl.load(listed + group, mask=here, other=0)
+        column = group * GROUP + tl.arange(0, GROUP)[None, :]
+        inside = here & (column < columns)
+        wide = column.to(tl.int64)
+        x = load_scores(scores, None, wide * step, wide, inside)
+        total -= _omega_slope(_probability(x, a, bottom, least, e, KIND, 1), e)
+        if not CLASSES:
+            q = tl.load(target + wide * target_step, mask=inside, other=0.0)
+            total += _omega_slope(q.to(tl.float32), e)
+    return row_sum(tl.reshape(total, [1, 1, BLOCK * GROUP]))
+
+
 @kernel
 def alpha_rows(
-    p, target, alpha, normalizers, slopes, ignore, smoothing, count, columns, middle, inner,
-    steps, target_steps, alpha_steps, normalizer_steps,
-    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr, K: tl.constexpr,
+    scores, target, alpha, normalizers, support, listed, slopes, ignore, smoothing,
+    count, columns, groups, middle, inner, steps, target_steps, alpha_steps, normalizer_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr,
+    GROUP: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """A program a row; `listed`, for class indices alone, says in which groups of columns to look."""
     row = tile_rows(tl.program_id(0), 1)
     e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
-    p += row_offset(row, middle, inner, steps, LEVELS)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
     target += row_offset(row, middle, inner, target_steps, LEVELS)
     a = tl.load(normalizers + row_offset(row, middle, inner, normalizer_steps, LEVELS))
-    total = tl.zeros([1, 1, K], tl.float32)
-    for start in range(0, columns, K):
-        column = start + tile_columns(1, K)
-        wide = column.to(tl.int64)
-        inside = column < columns
-        total -= _omega_slope(tl.load(p + wide * steps[3], mask=inside, other=0.0), e)
-        if not CLASSES:
-            q = tl.load(target + wide * target_steps[3], mask=inside, other=0.0)
-            total += _omega_slope(q.to(tl.float32), e)
-    slope = row_sum(total)
     lives = a != float("-inf")
+    finite = tl.where(lives, a, 0.0)
+    bottom, least = _kept_support(support, row, row < count)
+    found = groups
+    if listed is not None:
+        listed += row * (groups + 1)
+        found = tl.load(listed + groups)
+    if e > 1.0:
+        slope = _omega_slopes(scores, target, listed, found, finite, bottom, least, e, columns,
+                              steps[3], target_steps[3], STEEP, CLASSES, GROUP, BLOCK)  # fmt: skip
+    else:
+        slope = _omega_slopes(scores, target, listed, found, finite, bottom, least, e, columns,
+                              steps[3], target_steps[3], GENERAL, CLASSES, GROUP, BLOCK)  # fmt: skip
     if CLASSES:
         uniform = smoothing / columns
         slope += _omega_slope(1.0 - smoothing + uniform, e)

@@ -17,9 +17,9 @@ import triton.language as tl
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.elementary import LOG2_E
 from fenchel.kernels.triton.entries import FARTHEST, GENERAL, exact_entry, two_sum
+from fenchel.kernels.triton.fine_powers import NEAR_POWERS
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.loss import finish_rows, normalizer_of, own_score
-from fenchel.kernels.triton.normalizer import newton_step, strays
 from fenchel.kernels.triton.reductions import (
     along_slabs,
     even_slab_sum,
@@ -30,13 +30,11 @@ from fenchel.kernels.triton.reductions import (
     slab_max,
     slab_sum,
 )
-from fenchel.kernels.triton.smooth import EMPTY, first_guess, smooth_step, softmax_slabs, touch_of
+from fenchel.kernels.triton.smooth import EMPTY, first_guess, last_step, softmax_slabs
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, tile_rows
 
 LOWEST: tl.constexpr = tl.constexpr(-3e38)  # finite, below any score
 VANISHED: tl.constexpr = tl.constexpr(-1e15)  # e^x is 0, and x^2 is finite
-CURVED_STEPS: tl.constexpr = tl.constexpr(4)  # by Halley's method; then Newton's, which is safe
-MOST_STEPS: tl.constexpr = tl.constexpr(40)
 
 
 @triton.jit
@@ -113,7 +111,7 @@ def loss_near_rows(
     peak, total, first, second = _softmax_sums(scores, column, columns, steps[3])
     own = own_score(scores, wanted, known, columns, steps[3])
     place = tl.where(known, wanted, -1).to(tl.int32)
-    point = first_guess(total, first, second, e)[0]
+    point = first_guess(total, first, second, e, NEAR_POWERS)[0]
     step, others, visits = e * 0.0, e * 0.0, 0
     solving = total > EMPTY
     while solving:
@@ -122,12 +120,8 @@ def loss_near_rows(
         _, p, r = exact_entry(tl.maximum(own - peak, FARTHEST), point, e, GENERAL)
         p = tl.where(known, p, 0.0)
         mass, slopes, bends = rest + p, slope + p * r, bend + p * r * r
-        step = smooth_step(mass, slopes, bends, point, e, inverse)
-        if visits >= CURVED_STEPS:
-            step = newton_step(mass, slopes, e, GENERAL)
+        step, solving = last_step(mass, slopes, bends, point, e, inverse, visits, NEAR_POWERS)
         visits += 1
-        far = (tl.abs(step) > touch_of(e, inverse)) | strays(step, slopes, bends, e)
-        solving = far & (visits < MOST_STEPS)
         curve = step * (0.5 * slope - (1.0 - e) * (1.0 / 6.0) * step * bend)
         others = power - (1.0 + e) * step * (rest - curve)
     point, low = two_sum(point, step)

@@ -19,17 +19,17 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.climbing import (
-    TAME,
     climb,
     leap_of,
     narrowed,
     needs_more,
     next_point,
+    sharp_touch,
     still_falls,
 )
 from fenchel.kernels.triton.elementary import (
     LN_2,
-    LOG2_E,
+    SMALLEST,
     expm1_ratio,
     fast_log2,
     fast_reciprocal,
@@ -37,7 +37,6 @@ from fenchel.kernels.triton.elementary import (
     saturate,
 )
 from fenchel.kernels.triton.entries import (
-    COARSE,
     ENTMAX15,
     FARTHEST,
     GENERAL,
@@ -45,7 +44,6 @@ from fenchel.kernels.triton.entries import (
     SPARSEMAX,
     entry,
     exact_base,
-    exact_entry,
     exact_powers,
     first_point,
     hardware_powers,
@@ -56,7 +54,6 @@ from fenchel.kernels.triton.reductions import (
     SLAB_AXIS,
     any_row,
     even_slab_sum,
-    row_sum,
     row_sums,
     row_triples,
     slab_sum,
@@ -71,6 +68,7 @@ NEAR_SOFTMAX: tl.constexpr = tl.constexpr(1 / 16)  # |e| below which lg2 is too 
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
 TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit,
 MISSED: tl.constexpr = tl.constexpr(2.5e-9)  # in most rows: where it `strays` it is not
+UNNOTICED: tl.constexpr = tl.constexpr(5e-8)  # error of A that p does not show
 
 
 @triton.jit
@@ -128,6 +126,19 @@ def strays(step, slope, bend, e):
 
 
 @triton.jit
+def sharp_strays(step, slope, bend, e):
+    """The same of Newton's step; in `bend` no t is below what `sharp_touch` may move it by."""
+    return (0.5 - 0.5 * e) * step * step * bend > UNNOTICED * slope
+
+
+@triton.jit
+def brings_in(step, slope, e, count):
+    """Whether a step back may bring in scores, up to `count`, that together move the root."""
+    power = tl.exp2(fast_log2(tl.maximum(-e * step, SMALLEST)) / e)
+    return (e > 0.0) & (step < 0.0) & (count * power > UNNOTICED * slope)
+
+
+@triton.jit
 def slab_sums(p, s, q, KIND: tl.constexpr):
     """Slabs of three tiles; SHARP: of two, the second one twice."""
     mass, slope = slab_sum(p), slab_sum(s)
@@ -149,8 +160,8 @@ def step_of_slabs(mass, slope, bend, point, e, KIND: tl.constexpr):
 
 
 @triton.jit
-def _powers(z, point, e, EXACT: tl.constexpr, KIND: tl.constexpr):
-    if EXACT or KIND == SHARP:
+def _powers(z, point, e, KIND: tl.constexpr):
+    if KIND == SHARP:
         _, p, s, q = exact_powers(z, point, e, KIND)
         return p, s, q
     else:
@@ -158,11 +169,11 @@ def _powers(z, point, e, EXACT: tl.constexpr, KIND: tl.constexpr):
 
 
 @triton.jit
-def _power_visit(data, point, e, EXACT: tl.constexpr, KIND: tl.constexpr):
-    p, s, q = _powers(data[0], point, e, EXACT, KIND)
+def _power_visit(data, point, e, KIND: tl.constexpr):
+    p, s, q = _powers(data[0], point, e, KIND)
     mass, slope, bend = slab_sums(p, s, q, KIND)
     for i in tl.static_range(1, len(data)):
-        p, s, q = _powers(data[i], point, e, EXACT, KIND)
+        p, s, q = _powers(data[i], point, e, KIND)
         more = slab_sums(p, s, q, KIND)
         mass, slope, bend = mass + more[0], slope + more[1], bend + more[2]
     return step_of_slabs(mass, slope, bend, point, e, KIND)
@@ -191,7 +202,7 @@ def tile_visit(data, point, e, KIND: tl.constexpr):
     `data` = (tile, ...) holds the scores less the largest.
     """
     if KIND >= GENERAL:
-        return _power_visit(data, point, e, False, KIND)
+        return _power_visit(data, point, e, KIND)
     else:
         p, s, _ = entry(data[0], point, 0.0, e, KIND)
         mass, slope = row_sums(p, s)
@@ -211,8 +222,11 @@ def _visit_below_peak(data, point, e, KIND: tl.constexpr):
 
 @triton.jit
 def exact_visit(data, point, e, KIND: tl.constexpr):
-    """`tile_visit` with exact powers."""
-    return _power_visit(data, point, e, True, KIND)
+    """`tile_visit` with exact powers, and whether the step may miss the root."""
+    _, p, s, q = exact_powers(data[0], point, e, KIND)
+    mass, slope, bend = row_triples(even_slab_sum(p), slab_sum(s), slab_sum(q))
+    step = halley_step(mass, slope, bend, point, e, KIND)
+    return mass, step, strays(step, slope, bend, e)
 
 
 @triton.jit
@@ -222,13 +236,6 @@ def _certain_steps(z, point, lowest, e, KIND: tl.constexpr):
         mass, step = _visit_below_peak((z,), point, e, KIND)
         point = tl.where(mass > 0.0, tl.maximum(point + step, lowest), point)
     return point
-
-
-@triton.jit
-def softmax_point(z):
-    """The normaliser of alpha = 1, which those of alpha near 1 are next to."""
-    total = row_sum(tl.exp2(z * LOG2_E))
-    return fast_log2(tl.maximum(total, 1.0)) * LN_2
 
 
 @triton.jit
@@ -251,63 +258,44 @@ def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
 
 
 @triton.jit
-def _kept_visit(z, point, e, KIND: tl.constexpr):
-    """Two tiles from which `shifted_entry` makes p, F, the step, and whether it is too long for what
-    the slope is there, all with exact powers."""
-    if KIND >= COARSE:
-        t = tl.maximum(exact_base(z, point, e), 0.0)
-        p, s, q = hardware_powers(t, e, KIND)
-        mass, slope, bend = slab_sums(p, s, q, KIND)
-        mass, step = step_of_slabs(mass, slope, bend, point, e, KIND)
-        return q, t, mass, step, mass < 0.0
-    else:
-        _, p, r = exact_entry(z, point, e, KIND)
-        sums = even_slab_sum(p), slab_sum(p * r), slab_sum(p * r * r)
-        mass, slope, bend = row_triples(sums[0], sums[1], sums[2])
-        step = halley_step(mass, slope, bend, point, e, KIND)
-        return p, r, mass, step, strays(step, slope, bend, e) & (tl.abs(mass - 1.0) > FINE)
+def _kept_visit(z, point, e, columns):
+    """(p/t, t, F, the step, whether to go on) with exact powers."""
+    t = tl.maximum(exact_base(z, point, e), 0.0)
+    p, s, _ = hardware_powers(t, e, SHARP)
+    q = s * fast_reciprocal(tl.maximum(t, e * sharp_touch(e)))
+    mass, slope, bend = row_triples(slab_sum(p), slab_sum(s), slab_sum(q))
+    step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
+    misses = sharp_strays(step, slope, bend, e) | brings_in(step, slope, e, columns)
+    far = misses & (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
+    return s, t, mass, step, far | needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
 
 
 @triton.jit
-def settle(z, point, e, columns, R: tl.constexpr, KIND: tl.constexpr):
-    """(tile, tile, point, step) with exact powers: the root is point + step.
+def settle(z, point, e, columns, R: tl.constexpr):
+    """(p/t, t, step) at a point from which that step leads to the root, for SHARP alpha.
 
-    This is `climb` for powers, which keeps the powers of its last visit: they cost most.
+    This is `climb`, which keeps the powers of its last visit: they cost most.
     """
-    first, second, mass, step, long = _kept_visit(z, point, e, KIND)
-    low, high = narrowed(point, mass, first_point(e, KIND), point + float("inf"))
+    s, t, mass, step, climbing = _kept_visit(z, point, e, columns)
+    low, high = narrowed(point, mass, first_point(e, SHARP), point + float("inf"))
     excess = tl.abs(mass - 1.0)
-    climbing = needs_more(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
     while any_row(climbing, R):
-        ahead = next_point(point, step, low, high, KIND)
+        ahead = next_point(point, step, low, high, SHARP)
         climbing = climbing & (ahead != point)
         point = tl.where(climbing, ahead, point)
-        first, second, mass, new_step, long = _kept_visit(z, point, e, KIND)
+        s, t, mass, new_step, goes_on = _kept_visit(z, point, e, columns)
         low, high = narrowed(point, mass, low, high)
-        falls = still_falls(mass, excess, KIND)
+        falls = still_falls(mass, excess, SHARP)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)
         step = tl.where(climbing, new_step, step)
-        goes_on = needs_more(mass, step, e, columns, FINE, TOUCH, KIND) | (long & (mass > 0.0))
         climbing = climbing & falls & goes_on
-    return first, second, point, tl.where(mass > 0.0, step, 0.0)
+    return s, t, tl.where(mass > 0.0, step, 0.0)
 
 
 @triton.jit
-def shifted_entry(first, second, step, e, KIND: tl.constexpr):
-    """p at the root, to second order where that is finite, from what `settle` kept.
-
-    SHARP: p/t and t. COARSE: p/t^2 and t. Otherwise p and 1/t.
-    """
-    if KIND == SHARP:
-        return first * tl.maximum(second - step, 0.0)
-    elif KIND == COARSE:
-        shifted = first * second * (second - step) + first * (0.5 * (1.0 - e) * step * step)
-        return tl.where(second > e * step, shifted, 0.0)
-    else:
-        move = step * second
-        bend = tl.where(e <= TAME, 0.5 * (1.0 - e), 0.0)
-        shifted = first * ((bend * move - 1.0) * move + 1.0)
-        return tl.where((first > 0.0) & (e * move < 1.0), tl.maximum(shifted, 0.0), 0.0)
+def shifted_entry(s, t, step):
+    """p at the root, from what `settle` kept."""
+    return s * tl.maximum(t - step, 0.0)
 
 
 @triton.jit

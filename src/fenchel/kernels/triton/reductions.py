@@ -77,18 +77,12 @@ def shared_sum(vector):
 
 @triton.jit
 def _add_pairs(a, b, c, d):
-    if INTERPRETED:  # calls are slow there
-        return a + c, b + d
-    else:
-        return _plus(a, c), _plus(b, d)
+    return _plus(a, c), _plus(b, d)
 
 
 @triton.jit
 def _add_triples(a, b, c, d, e, f):
-    if INTERPRETED:
-        return a + d, b + e, c + f
-    else:
-        return _plus(a, d), _plus(b, e), _plus(c, f)
+    return _plus(a, d), _plus(b, e), _plus(c, f)
 
 
 @triton.jit
@@ -126,6 +120,18 @@ def even_slab_sum(tile):
 
 
 @triton.jit
+def sum_of_fours(tile):
+    """The sums of every four neighbours along K, which one thread mostly holds."""
+    a: tl.constexpr = tile.shape[0]
+    b: tl.constexpr = tile.shape[1]
+    fours = tl.reshape(tile, [a, b, tile.shape[2] // 4, 4])
+    if INTERPRETED:
+        return tl.sum(fours, axis=3)
+    else:
+        return tl.reduce(fours, 3, _plus)
+
+
+@triton.jit
 def slab_max(tile):
     """The maxima over J, as a tile with J = 1; NaN wins."""
     return tl.reduce(tile, SLAB_AXIS, larger, keep_dims=True)
@@ -156,7 +162,9 @@ def row_sums(a, b):
     """Two sums at once, which costs one exchange between threads instead of two."""
     a = slab_sum(a)
     b = slab_sum(b)
-    if a.shape[ROW_AXIS] == 1:
+    if INTERPRETED:  # which would add one by one
+        return row_sum(a), row_sum(b)
+    elif a.shape[ROW_AXIS] == 1:
         K: tl.constexpr = a.shape[2]
         return tl.reduce((tl.reshape(a, [K]), tl.reshape(b, [K])), 0, _add_pairs)
     else:
@@ -183,7 +191,9 @@ def row_max_pair(a, b):
 @triton.jit
 def row_triples(a, b, c):
     """Three sums at once, of tiles with J = 1."""
-    if a.shape[ROW_AXIS] == 1:
+    if INTERPRETED:
+        return row_sum(a), row_sum(b), row_sum(c)
+    elif a.shape[ROW_AXIS] == 1:
         K: tl.constexpr = a.shape[2]
         flat = (tl.reshape(a, [K]), tl.reshape(b, [K]), tl.reshape(c, [K]))
         return tl.reduce(flat, 0, _add_triples)

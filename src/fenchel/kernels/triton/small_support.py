@@ -173,9 +173,8 @@ def _solve_whole(
         p = support_entry(x, bottom, least, e)
     else:
         z = tl.maximum(x - peak, FARTHEST)
-        point = approach(z, z, e, columns, R, KIND)
-        first, second, _, step = settle(z, point, e, columns, R, KIND)
-        p = shifted_entry(first, second, step, e, KIND)
+        first, second, step = settle(z, approach(z, z, e, columns, R, KIND), e, columns, R)
+        p = shifted_entry(first, second, step)
     out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
     store_tile(out, out_places, p + (peak - peak), inside, EVEN)
 

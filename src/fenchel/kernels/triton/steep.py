@@ -22,8 +22,6 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.elementary import SMALLEST, exp2, fast_log2, log2
-from fenchel.kernels.triton.entries import STEEP
-from fenchel.kernels.triton.moments import guess_edge
 from fenchel.kernels.triton.reductions import any_row, row_max_pair, row_sums
 
 NEIGHBOURS: tl.constexpr = tl.constexpr(0)  # the next score below `first`, less the next one above
@@ -203,11 +201,3 @@ def _goes_on(excess, slope, least, e):
 def below_bottom(least, e):
     """How far the edge of the support lies from its smallest score: -u^e/e."""
     return -_least_base(least, e) / e
-
-
-@triton.jit
-def solve_steep(visit: tl.constexpr, data, peak, e, R: tl.constexpr):
-    """(point, low): the edge of the support is their sum."""
-    guess = guess_edge(data, peak, e, R, STEEP)
-    bottom, least = find_support(visit, data, guess, peak, e, R)
-    return bottom, below_bottom(least, e)

@@ -1,0 +1,165 @@
+"""p = t^(1/e), t = 1 + e (x - A), for alpha < 3/2, so exact that the sum of many equal entries is right.
+
+A float32 holds log2 p = -17 to 1e-6, and where 10^5 scores are equal all of them err alike. So log2 p is
+a sum of two numbers: the hardware raises 2 to the first, and the second, the rest, is small. Near alpha
+= 1 both come from log2(1 + w)/e = u (log2(e) + w (c_1 + c_2 w + ...)), u = x - A, w = e u, for w between
+-0.6 and 1; beyond, p is small, or e is not, and the hardware's logarithm will do. For larger alpha they
+come from the distance to the edge of the support, of which t is a multiple.
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportOperatorIssue=false
+# ruff: noqa: RET505, SIM109 (what is known when a kernel is compiled needs if and else)
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.elementary import (
+    LN_2,
+    LOG2_E,
+    LOG2_E_REST,
+    SMALLEST,
+    base_of_power,
+    fast_log2,
+    fast_reciprocal,
+    power_near_one,
+    power_of_sum,
+)
+from fenchel.kernels.triton.entries import FARTHEST, GENERAL, two_sum
+
+# What is known of e = alpha - 1, and so which powers are exact enough. Up to POWERS_ABOVE, e > 0.
+COARSE_ABOVE: tl.constexpr = tl.constexpr(0)  # the hardware's, for half precision
+NEAR_POWERS: tl.constexpr = tl.constexpr(1)  # e < 1/16: t < 0.4 is too rare to matter
+POWERS_ABOVE: tl.constexpr = tl.constexpr(2)
+POWERS_BELOW: tl.constexpr = tl.constexpr(3)  # e < 0
+COARSE_BELOW: tl.constexpr = tl.constexpr(4)
+ANY_POWERS: tl.constexpr = tl.constexpr(5)
+
+ROUNDED: tl.constexpr = tl.constexpr(24.0)  # added and taken off, it rounds to a multiple of 2^-19
+BEYOND: tl.constexpr = tl.constexpr(1.0001)  # t is surely negative at so many -1/e
+LOWEST_SERIES: tl.constexpr = tl.constexpr(-0.6)
+HIGHEST_SERIES: tl.constexpr = tl.constexpr(1.0)
+
+
+@triton.jit
+def rounded_point(point):
+    """A number near A with few digits: scores less that number are mostly exact."""
+    return (point + ROUNDED) - ROUNDED
+
+
+@triton.jit
+def _either(above, below, e, POWERS: tl.constexpr):
+    """A coefficient of the series for e > 0, or of that for e < 0."""
+    if POWERS == ANY_POWERS:
+        return tl.where(e > 0.0, above, below)
+    else:
+        return (below if POWERS == POWERS_BELOW else above) + e * 0.0
+
+
+@triton.jit
+def _series(w, e, POWERS: tl.constexpr):
+    """(log2(1 + w)/w - log2 e)/w"""
+    series = _either(7.70333385, 0.00299063348, e, POWERS) * w
+    series = (series + _either(17.3131676, -0.0196660794, e, POWERS)) * w
+    series = (series + _either(18.1006489, 0.0605663247, e, POWERS)) * w
+    series = (series + _either(10.2497644, -0.119850576, e, POWERS)) * w
+    series = (series + _either(3.91090131, 0.179862574, e, POWERS)) * w
+    series = (series + _either(0.577244759, -0.232697129, e, POWERS)) * w
+    series = (series + _either(0.398097962, 0.287066489, e, POWERS)) * w
+    series = (series + _either(-0.352349043, -0.360508978, e, POWERS)) * w
+    series = (series + _either(0.481208563, 0.480889052, e, POWERS)) * w
+    return series + _either(-0.721343577, -0.721347332, e, POWERS)
+
+
+@triton.jit
+def _difference(z, point, e, inverse, POWERS: tl.constexpr):
+    """u = z - A, bounded where p = 0."""
+    farthest = -BEYOND * inverse
+    if POWERS == POWERS_BELOW or POWERS == COARSE_BELOW:
+        farthest = FARTHEST
+    elif POWERS == ANY_POWERS:
+        farthest = tl.where(e > 0.0, farthest, FARTHEST)
+    return tl.maximum(z - point, farthest)
+
+
+@triton.jit
+def _in_series(w, POWERS: tl.constexpr):
+    if POWERS <= POWERS_ABOVE:
+        return w > LOWEST_SERIES
+    elif POWERS == POWERS_BELOW:
+        return w < HIGHEST_SERIES
+    else:
+        return (w > LOWEST_SERIES) & (w < HIGHEST_SERIES)
+
+
+@triton.jit
+def _by_series(z, point, e, inverse, POWERS: tl.constexpr):
+    """(p, t) from u = x - A."""
+    u = _difference(z, point, e, inverse, POWERS)
+    w = e * u
+    t = tl.maximum(w + 1.0, SMALLEST)
+    curved = u * (_series(w, e, POWERS) * w + LOG2_E_REST)
+    y = tl.fma(u, LOG2_E, curved)
+    rest = (tl.fma(u, LOG2_E, -y) + curved) * LN_2
+    if POWERS != NEAR_POWERS:
+        inside = _in_series(w, POWERS)
+        y = tl.where(inside, y, fast_log2(t) * inverse)
+        rest = tl.where(inside, rest, 0.0)
+    p = tl.exp2(y)
+    p += p * rest
+    return (tl.where(w > -1.0, p, 0.0) if POWERS == NEAR_POWERS else p), t
+
+
+@triton.jit
+def _from_edge(z, point, e, inverse):
+    """(p, t) from x less the edge of the support, A - 1/e, for 1/16 <= e < 1/2."""
+    trailing = tl.fma(-e, inverse, 1.0) * inverse  # 1/e is the sum
+    edge, low = two_sum(point, -inverse)
+    coarse = rounded_point(edge)
+    low = (low - trailing) + (edge - coarse)
+    t = tl.maximum((z - coarse) * e - low * e, SMALLEST)
+    return power_near_one(t, tl.fma(z, e, -point * e), inverse, trailing), t
+
+
+@triton.jit
+def fine_power(z, point, e, inverse, POWERS: tl.constexpr):
+    """(p, 1/t) at A = point, which is a `rounded_point`."""
+    if POWERS == POWERS_ABOVE:
+        p, t = _from_edge(z, point, e, inverse)
+    else:
+        p, t = _by_series(z, point, e, inverse, POWERS)
+    return p, fast_reciprocal(t)
+
+
+@triton.jit
+def plain_power(z, point, e, inverse, POWERS: tl.constexpr):
+    """p at A = point, good enough to be written if it need not be added up."""
+    u = _difference(z, point, e, inverse, POWERS)
+    w = e * u
+    t = tl.maximum(w + 1.0, SMALLEST)
+    if POWERS == COARSE_ABOVE or POWERS == COARSE_BELOW:
+        y = fast_log2(t) * inverse
+    else:
+        y = u * (_series(w, e, POWERS) * w + LOG2_E)
+        if POWERS == NEAR_POWERS:
+            y = tl.where(w > -1.0, y, float("-inf"))
+        else:
+            y = tl.where(_in_series(w, POWERS), y, fast_log2(t) * inverse)
+    return tl.exp2(y)
+
+
+@triton.jit
+def summed_powers(z, point, e, KIND: tl.constexpr):
+    """(p, p/t, p/t^2) for alpha < 3/2 at any A = point, for sums over listed groups: where memory is
+    waited for, more digits cost nothing."""
+    inverse = 1.0 / e
+    if KIND == GENERAL:
+        trailing = tl.fma(-e, inverse, 1.0) * inverse
+        t, rest = base_of_power(z, point, e)
+        positive = tl.maximum(t, SMALLEST)
+        p = tl.where(t > 0.0, power_of_sum(positive, rest, inverse, trailing), 0.0)
+    else:
+        p, positive = _from_edge(z, point, e, inverse)
+    r = fast_reciprocal(positive)
+    return p, p * r, p * r * r

@@ -1,0 +1,50 @@
+"""A few scores far above many that are nearly equal, in rows too long for the chip.
+
+The errors of equal entries are equal and add up, and a short way from the root, where these entries
+enter or leave the support, F is another function.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fenchel.kernels.reference import entmax as reference
+from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
+from tests.kernels.peaked_rows import peaked_rows
+
+with defining_kernels():
+    from fenchel.kernels.triton import configuration, entmax
+
+pytestmark = MARKS
+
+ACCURACY = 2e-7
+COLUMNS = 769
+
+
+def _groups_of_four(columns: int) -> configuration.Groups:
+    groups = configuration.ceiling(columns, 4)
+    return configuration.Groups(4, groups, configuration.power_of_two(groups), 256, 1, 4, 1)
+
+
+@pytest.fixture(autouse=True)
+def _long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows count as long, and a program adds four groups of four at once."""
+    for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
+        monkeypatch.setattr(configuration, name, 4)
+    monkeypatch.setattr(entmax, "groups_shape", _groups_of_four)
+
+
+@pytest.mark.parametrize("alpha", [1.3, 1.44, 1.46, 1.5])
+def test_peaked_rows_are_exact(alpha: float) -> None:
+    scores = peaked_rows(COLUMNS, alpha, 2).to(DEVICE)
+    p = entmax.entmax(scores, alpha)
+    assert (p - reference.entmax(scores.double(), alpha)).abs().max() <= ACCURACY
+
+
+@pytest.mark.parametrize("alpha", [0.95, 1.1])
+def test_peaked_rows_with_an_alpha_each_are_exact(alpha: float) -> None:
+    scores = peaked_rows(COLUMNS, alpha, 2).to(DEVICE)
+    alphas = torch.full((scores.shape[0], 1), alpha, dtype=torch.float64, device=DEVICE)
+    p = entmax.entmax(scores, alphas)
+    assert (p - reference.entmax(scores.double(), alpha)).abs().max() <= ACCURACY
