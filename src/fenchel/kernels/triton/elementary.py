@@ -44,7 +44,7 @@ def _exponent(x):
 
 
 @triton.jit
-def _binade(x, less_one):
+def binade(x, less_one):
     """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
     exponent, scale = _exponent(x)
     return exponent, tl.where(exponent == 0.0, less_one, x * scale - 1.0)
@@ -53,7 +53,7 @@ def _binade(x, less_one):
 @triton.jit
 def log2_near_one(x, less_one):
     """log2 x for a normal x > 0, where `less_one` is a better x - 1 if x is near one."""
-    exponent, f = _binade(x, less_one)
+    exponent, f = binade(x, less_one)
     return _log2_ratio(f) * f + exponent
 
 
@@ -73,7 +73,7 @@ def _log2_ratio(f):
 @triton.jit
 def rough_log2_near_one(x, less_one):
     """The same with a relative error up to 1e-5."""
-    exponent, f = _binade(x, less_one)
+    exponent, f = binade(x, less_one)
     series = 0.318199981 - 0.206190878 * f
     series = series * f - 0.36649176
     series = series * f + 0.479811852
@@ -152,20 +152,26 @@ def exp(x):
 
 
 @triton.jit
+def leading_bits(number, low):
+    """number + low as 16 bits, exact times a small whole number, and the rest."""
+    leading = (number.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
+    return leading, (number - leading) + low
+
+
+@triton.jit
 def _exponent_times_log2(whole, f, exponent, low):
     """(exponent + low) log2 x as a sum of two numbers, for log2 x = whole + log2(1 + f).
 
     16 bits of the exponent times the whole number are exact, and the rest is small.
     """
-    leading = (exponent.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
-    rest = whole * ((exponent - leading) + low) + _log2_ratio(f) * f * exponent
-    return whole * leading, rest
+    leading, trailing = leading_bits(exponent, low)
+    return whole * leading, whole * trailing + _log2_ratio(f) * f * exponent
 
 
 @triton.jit
 def power(x, exponent):
     """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; any number otherwise."""
-    whole, f = _binade(x, x - 1.0)
+    whole, f = binade(x, x - 1.0)
     high, rest = _exponent_times_log2(whole, f, exponent, 0.0)
     rounded = tl.maximum(high + rest, -126.0) + ROUNDER
     result = _scaled_exp2((high - (rounded - ROUNDER)) + rest, rounded)
@@ -178,7 +184,7 @@ def power_near_one(x, less_one, exponent, low):
 
     `less_one` is a better x - 1 if x is near one.
     """
-    whole, f = _binade(x, less_one)
+    whole, f = binade(x, less_one)
     high, rest = _exponent_times_log2(whole, f, exponent, low)
     y = high + rest
     p = tl.exp2(y)
@@ -221,9 +227,9 @@ def power_of_sum(x, rest, exponent, low):
     series = series * f - 0.721347161
     log, log_low = _plus_product(f, LOG2_E, series * f * f)
     log_low += f * LOG2_E_REST + rest * fast_reciprocal(f + 1.0) * LOG2_E
-    leading = (exponent.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
+    leading, trailing = leading_bits(exponent, low)
     y, y_low = _plus_product(log, exponent, whole * leading)
-    y_low += log_low * exponent + log * low + whole * ((exponent - leading) + low)
+    y_low += log_low * exponent + log * low + whole * trailing
     rounded = tl.maximum(y, -126.0) + ROUNDER
     result = _scaled_exp2((y - (rounded - ROUNDER)) + y_low, rounded)
     return tl.where(y >= -126.0, result, 0.0)
@@ -237,7 +243,7 @@ def wide_power(x, exponent, low):
     """
     subnormal = x < SMALLEST
     x = tl.where(subnormal, x * TWO_TO_32, x)
-    whole, f = _binade(x, x - 1.0)
+    whole, f = binade(x, x - 1.0)
     whole = tl.where(subnormal, whole - 32.0, whole)
     high, rest = _exponent_times_log2(whole, f, exponent, low)
     rounded = tl.minimum(high + rest, 1000.0) + ROUNDER

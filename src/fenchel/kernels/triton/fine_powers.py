@@ -21,8 +21,10 @@ from fenchel.kernels.triton.elementary import (
     LOG2_E_REST,
     SMALLEST,
     base_of_power,
+    binade,
     fast_log2,
     fast_reciprocal,
+    leading_bits,
     power_near_one,
     power_of_sum,
 )
@@ -123,10 +125,41 @@ def _from_edge(z, point, e, inverse):
 
 
 @triton.jit
+def _by_binade(z, point, e, inverse):
+    """(p, t) for e < 0, where t >= 1: log2 t = n + log2(1 + f), and f = t - 1 if n = 0."""
+    u = tl.maximum(z - point, FARTHEST)
+    w = e * u
+    t = w + 1.0
+    n, f = binade(t, w)
+    leading, trailing = leading_bits(inverse, tl.fma(-e, inverse, 1.0) * inverse)
+    left_out = tl.fma(e, u, -w) + (w - (t - 1.0))
+    left_out = tl.where(n == 0.0, 0.0, left_out * fast_reciprocal(t))
+    v = tl.where(n == 0.0, u, f * inverse)
+    series = 0.186175331 - 0.10996379 * f
+    series = series * f - 0.19105576
+    series = series * f + 0.204599813
+    series = series * f - 0.239618346
+    series = series * f + 0.288567513
+    series = series * f - 0.360696614
+    series = series * f + 0.480898231
+    series = series * f - 0.721347332
+    curved = v * (series * f + LOG2_E_REST)
+    part = tl.fma(v, LOG2_E, curved)
+    whole = n * leading  # exact
+    y = whole + part
+    rest = (tl.fma(v, LOG2_E, -part) + curved) + ((whole - y) + part)
+    p = tl.exp2(y)
+    rest += n * trailing + left_out * (inverse * LOG2_E)
+    return p + p * (rest * LN_2), t
+
+
+@triton.jit
 def fine_power(z, point, e, inverse, POWERS: tl.constexpr):
     """(p, 1/t) at A = point, which is a `rounded_point`."""
     if POWERS == POWERS_ABOVE:
         p, t = _from_edge(z, point, e, inverse)
+    elif POWERS == POWERS_BELOW:
+        p, t = _by_binade(z, point, e, inverse)
     else:
         p, t = _by_series(z, point, e, inverse, POWERS)
     return p, fast_reciprocal(t)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# ruff: noqa: RET505, SIM102, SIM109 (what is known when a kernel is compiled needs if and else)
+# ruff: noqa: RET505, SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl
 
@@ -218,19 +218,20 @@ def loss_tile(
         if CLASSES:
             others, p = _tile_class_loss(x, wanted, column, peak, point, low, capped, NARROW)
     if KIND == STEEP or KIND == EACH_ROW:
+        bottom, least = peak, peak * 0.0
         if any_row(e > 1.0, R):
             above = tl.maximum(e, 1.0)
             guess = guess_edge((x,), peak, above, R, STEEP)
             bottom, least = find_support(steep_tile_visit, (x,), guess, peak, above, R)
             low = below_bottom(least, above)
             a = tl.where(e > 1.0, normalizer_of(peak, bottom, low, above, STEEP), a)
-            if support is not None:
-                keep_support(support, row, bottom, least, present)
             if CLASSES:
                 steep, q = _tile_class_loss(x, wanted, column, peak, bottom, low, above, STEEP)
                 others = tl.where(e > 1.0, steep, others)
                 if IN_PLACE:
                     p = tl.where(e > 1.0, q, p)
+        if support is not None:
+            keep_support(support, row, bottom, least, present)
     if CLASSES:
         counts = wanted != ignore
         own = own_score(scores + first, wanted, present, columns, steps[3])
