@@ -35,7 +35,7 @@ def _long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entmax, "groups_shape", _groups_of_four)
 
 
-@pytest.mark.parametrize("alpha", [1.3, 1.44, 1.46, 1.5])
+@pytest.mark.parametrize("alpha", [1.3, 1.44, 1.46, 1.5, 1.6])
 def test_peaked_rows_are_exact(alpha: float) -> None:
     scores = peaked_rows(COLUMNS, alpha, 2).to(DEVICE)
     p = entmax.entmax(scores, alpha)

@@ -15,7 +15,13 @@ import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
 from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, STEEP, epsilon
-from fenchel.kernels.triton.fine_powers import ANY_POWERS
+from fenchel.kernels.triton.fine_powers import (
+    ANY_POWERS,
+    COARSE_ABOVE,
+    POWERS_BELOW,
+    ROUGHLY_SOFTMAX,
+    SERIES_ABOVE,
+)
 from fenchel.kernels.triton.forward import load_rows, solve_scores
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import along_rows, row_max, slab_max
@@ -41,6 +47,24 @@ def _solve_as(
 
 
 @triton.jit
+def _solve_smooth(
+    x, peak, out, row, e, count, columns, middle, inner, out_steps,
+    LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """The first kind. Usually e > 0, and in half precision not too small, in all rows of a tile."""
+    HALF: tl.constexpr = out.dtype.element_ty.primitive_bitwidth < 32
+    least = e if R == 1 else tl.min(tl.reshape(e, [R]), axis=0)
+    USUAL: tl.constexpr = COARSE_ABOVE if HALF else SERIES_ABOVE
+    OTHER: tl.constexpr = POWERS_BELOW if R == 1 and not HALF else ANY_POWERS
+    if least >= (ROUGHLY_SOFTMAX if HALF else 0.0):
+        solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                     LEVELS, GENERAL, USUAL, EVEN, J, R, K)  # fmt: skip
+    else:
+        solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                     LEVELS, GENERAL, OTHER, EVEN, J, R, K)  # fmt: skip
+
+
+@triton.jit
 def _solve_kind(
     x, peak, scores, out, mask, row, e, kind, count, columns, middle, inner, steps, out_steps, mask_steps,
     LEVELS: tl.constexpr, LIST_SHARP: tl.constexpr, LIST_STEEP: tl.constexpr, EVEN: tl.constexpr,
@@ -48,8 +72,8 @@ def _solve_kind(
 ):  # fmt: skip
     """Solve and write a tile of rows of one kind, a scalar."""
     if kind == 0:
-        _solve_as(x, peak, scores, out, mask, row, e, count, columns, middle, inner, steps, out_steps,
-                  mask_steps, LEVELS, GENERAL, False, EVEN, J, R, K, V)  # fmt: skip
+        _solve_smooth(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                      LEVELS, EVEN, J, R, K)  # fmt: skip
     elif kind == 1:
         _solve_as(x, peak, scores, out, mask, row, e, count, columns, middle, inner, steps, out_steps,
                   mask_steps, LEVELS, SHARP, LIST_SHARP, EVEN, J, R, K, V)  # fmt: skip

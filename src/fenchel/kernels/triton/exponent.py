@@ -23,11 +23,9 @@ from fenchel.kernels.triton.fine_powers import (
     NEAR_POWERS,
     POWERS_ABOVE,
     POWERS_BELOW,
+    ROUGHLY_SOFTMAX,
 )
 from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX
-
-# From this |alpha - 1| on the hardware's logarithms are good enough for half precision.
-ROUGHLY_SOFTMAX = 2**-8
 
 
 def kind_of(alpha: float | Tensor) -> tuple[int, float, Tensor | None]:
@@ -57,7 +55,7 @@ def with_hardware_logarithms(kind: int, eps: float, *, rounded: bool = False) ->
 
 def powers_of(eps: float, *, rounded: bool) -> int:
     """What `fine_powers` may take for granted of α ≤ 3/2; `rounded`: into half precision."""
-    if rounded and abs(eps) >= ROUGHLY_SOFTMAX:
+    if rounded and abs(eps) >= ROUGHLY_SOFTMAX.value:
         return (COARSE_ABOVE if eps > 0 else COARSE_BELOW).value
     if eps < 0:
         return POWERS_BELOW.value

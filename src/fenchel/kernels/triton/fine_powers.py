@@ -33,11 +33,13 @@ from fenchel.kernels.triton.entries import FARTHEST, GENERAL, two_sum
 # What is known of e = alpha - 1, and so which powers are exact enough. Up to POWERS_ABOVE, e > 0.
 COARSE_ABOVE: tl.constexpr = tl.constexpr(0)  # the hardware's, for half precision
 NEAR_POWERS: tl.constexpr = tl.constexpr(1)  # e < 1/16: t < 0.4 is too rare to matter
-POWERS_ABOVE: tl.constexpr = tl.constexpr(2)
-POWERS_BELOW: tl.constexpr = tl.constexpr(3)  # e < 0
-COARSE_BELOW: tl.constexpr = tl.constexpr(4)
-ANY_POWERS: tl.constexpr = tl.constexpr(5)
+SERIES_ABOVE: tl.constexpr = tl.constexpr(2)
+POWERS_ABOVE: tl.constexpr = tl.constexpr(3)  # e >= 1/16
+POWERS_BELOW: tl.constexpr = tl.constexpr(4)  # e < 0
+COARSE_BELOW: tl.constexpr = tl.constexpr(5)
+ANY_POWERS: tl.constexpr = tl.constexpr(6)
 
+ROUGHLY_SOFTMAX: tl.constexpr = tl.constexpr(2.0**-8)  # |e| from which coarse powers may be used
 ROUNDED: tl.constexpr = tl.constexpr(24.0)  # added and taken off, it rounds to a multiple of 2^-19
 BEYOND: tl.constexpr = tl.constexpr(1.0001)  # t is surely negative at so many -1/e
 LOWEST_SERIES: tl.constexpr = tl.constexpr(-0.6)

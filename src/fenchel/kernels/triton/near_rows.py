@@ -114,7 +114,8 @@ def _visit(scores, mask, peak, point, e, inverse, columns, steps, mask_steps,
         more = power_slabs(p, r)
         mass, rounded_off = two_sum(mass, more[0])
         low, slope, bend = low + rounded_off, slope + more[1], bend + more[2]
-    return row_triples(mass + low, slope, bend)
+    mass, slope, bend = row_triples(mass.to(tl.float64) + low.to(tl.float64), slope, bend)
+    return mass.to(tl.float32), slope, bend
 
 
 @kernel

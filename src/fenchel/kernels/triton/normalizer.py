@@ -68,6 +68,7 @@ NEAR_SOFTMAX: tl.constexpr = tl.constexpr(1 / 16)  # |e| below which lg2 is too 
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
 TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit,
 MISSED: tl.constexpr = tl.constexpr(2.5e-9)  # in most rows: where it `strays` it is not
+CROWDED: tl.constexpr = tl.constexpr(0.05)  # share of the slope
 UNNOTICED: tl.constexpr = tl.constexpr(5e-8)  # error of A that p does not show
 
 
@@ -127,8 +128,10 @@ def strays(step, slope, bend, e):
 
 @triton.jit
 def sharp_strays(step, slope, bend, e):
-    """The same of Newton's step; in `bend` no t is below what `sharp_touch` may move it by."""
-    return (0.5 - 0.5 * e) * step * step * bend > UNNOTICED * slope
+    """The same of Newton's step. In `bend` no t is below what `sharp_touch` may move it by; where most of
+    the slope is from there, the bend is not known."""
+    unknown = bend * (e * sharp_touch(e)) > CROWDED * slope
+    return unknown | ((0.5 - 0.5 * e) * step * step * bend > UNNOTICED * slope)
 
 
 @triton.jit
@@ -258,16 +261,25 @@ def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
 
 
 @triton.jit
-def _kept_visit(z, point, e, columns):
-    """(p/t, t, F, the step, whether to go on) with exact powers."""
+def _kept_visit(z, point, e, columns, R: tl.constexpr):
+    """(p/t, t, F, the step, whether to go on) with exact powers.
+
+    Short rows, of which a tile holds several, have too few small entries for a step to miss the root.
+    """
     t = tl.maximum(exact_base(z, point, e), 0.0)
     p, s, _ = hardware_powers(t, e, SHARP)
-    q = s * fast_reciprocal(tl.maximum(t, e * sharp_touch(e)))
-    mass, slope, bend = row_triples(slab_sum(p), slab_sum(s), slab_sum(q))
-    step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
-    misses = sharp_strays(step, slope, bend, e) | brings_in(step, slope, e, columns)
-    far = misses & (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
-    return s, t, mass, step, far | needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
+    if R == 1:
+        q = s * fast_reciprocal(tl.maximum(t, e * sharp_touch(e)))
+        mass, slope, bend = row_triples(slab_sum(p), slab_sum(s), slab_sum(q))
+        step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
+        misses = sharp_strays(step, slope, bend, e) | brings_in(step, slope, e, columns)
+        far = misses & (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
+        far = far | needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
+    else:
+        slope = slab_sum(s)
+        mass, step = step_of_slabs(slab_sum(p), slope, slope, point, e, SHARP)
+        far = needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
+    return s, t, mass, step, far
 
 
 @triton.jit
@@ -276,14 +288,14 @@ def settle(z, point, e, columns, R: tl.constexpr):
 
     This is `climb`, which keeps the powers of its last visit: they cost most.
     """
-    s, t, mass, step, climbing = _kept_visit(z, point, e, columns)
+    s, t, mass, step, climbing = _kept_visit(z, point, e, columns, R)
     low, high = narrowed(point, mass, first_point(e, SHARP), point + float("inf"))
     excess = tl.abs(mass - 1.0)
     while any_row(climbing, R):
         ahead = next_point(point, step, low, high, SHARP)
         climbing = climbing & (ahead != point)
         point = tl.where(climbing, ahead, point)
-        s, t, mass, new_step, goes_on = _kept_visit(z, point, e, columns)
+        s, t, mass, new_step, goes_on = _kept_visit(z, point, e, columns, R)
         low, high = narrowed(point, mass, low, high)
         falls = still_falls(mass, excess, SHARP)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)

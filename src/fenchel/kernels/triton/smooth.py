@@ -33,6 +33,7 @@ from fenchel.kernels.triton.fine_powers import (
     COARSE_ABOVE,
     COARSE_BELOW,
     POWERS_ABOVE,
+    POWERS_BELOW,
     fine_power,
     rounded_point,
 )
@@ -166,13 +167,17 @@ def _base(z, point, e):
 @triton.jit
 def touch_of(point, e, inverse, POWERS: tl.constexpr):
     """The length of the last step after which p is good to the last bits, of half precision if COARSE."""
+    above = tl.minimum(0.04, tl.minimum(1.5e-3, tl.exp2(-23.0 * e)) * inverse)
     below = (point * e - 1.0) * fast_reciprocal(e - 1.0)
     if POWERS == COARSE_ABOVE:
         return tl.minimum(0.15, tl.exp2(-12.0 * e) * inverse)
     elif POWERS == COARSE_BELOW:
         return 0.1 * below
+    elif POWERS <= POWERS_ABOVE:
+        return above
+    elif POWERS == POWERS_BELOW:
+        return 0.02 * below
     else:
-        above = tl.minimum(0.04, tl.minimum(1.5e-3, tl.exp2(-23.0 * e)) * inverse)
         return tl.where(e > 0.0, above, 0.02 * below)
 
 
