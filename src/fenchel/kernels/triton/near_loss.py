@@ -15,7 +15,6 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
-from fenchel.kernels.triton.elementary import LOG2_E
 from fenchel.kernels.triton.entries import FARTHEST, GENERAL, exact_entry, two_sum
 from fenchel.kernels.triton.fine_powers import NEAR_POWERS
 from fenchel.kernels.triton.kernel import kernel
@@ -30,11 +29,15 @@ from fenchel.kernels.triton.reductions import (
     slab_max,
     slab_sum,
 )
-from fenchel.kernels.triton.smooth import EMPTY, first_guess, last_step, softmax_slabs
+from fenchel.kernels.triton.smooth import (
+    EMPTY,
+    LOWEST,
+    first_guess,
+    last_step,
+    seen_from,
+    softmax_slabs,
+)
 from fenchel.kernels.triton.tiles import finite_peak, load_scores, tile_rows
-
-LOWEST: tl.constexpr = tl.constexpr(-3e38)  # finite, below any score
-VANISHED: tl.constexpr = tl.constexpr(-1e15)  # e^x is 0, and x^2 is finite
 
 
 @triton.jit
@@ -44,30 +47,21 @@ def _load(scores, column, columns, step):
 
 
 @triton.jit
-def _seen_from(sums, by):
-    """The sums of e^z, z e^z and z^2 e^z after z += by, which is not above 0."""
-    by = tl.maximum(by, VANISHED)
-    scale = tl.exp2(by * LOG2_E)
-    first = sums[1] + by * sums[0]
-    return scale * sums[0], scale * first, scale * (sums[2] + by * (sums[1] + first))
-
-
-@triton.jit
 def _softmax_sums(scores, column, columns, step):
     """(the largest score, the three sums), every thread on its own until the end."""
     SIZE: tl.constexpr = column.shape[0] * column.shape[1] * column.shape[2]
     peak = slab_max(column).to(tl.float32) * 0.0 + LOWEST
-    sums = (peak * 0.0, peak * 0.0, peak * 0.0)
+    total, first, second = peak * 0.0, peak * 0.0, peak * 0.0
     for start in range(0, columns, SIZE):
         x = _load(scores, start + column, columns, step)
         top = larger(peak, slab_max(x))
-        sums = _seen_from(sums, peak - top)
+        total, first, second = seen_from(total, first, second, peak - top)
         more = softmax_slabs(tl.maximum(x - top, FARTHEST))
-        sums = (sums[0] + more[0], sums[1] + more[1], sums[2] + more[2])
+        total, first, second = total + more[0], first + more[1], second + more[2]
         peak = top
     highest = finite_peak(row_max(peak))
-    sums = _seen_from(sums, peak - highest)
-    total, first, second = row_triples(sums[0], sums[1], sums[2])
+    total, first, second = seen_from(total, first, second, peak - highest)
+    total, first, second = row_triples(total, first, second)
     return highest, total, first, second
 
 

@@ -13,7 +13,6 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.addressing import row_offset
-from fenchel.kernels.triton.elementary import LOG2_E
 from fenchel.kernels.triton.entries import FARTHEST, two_sum
 from fenchel.kernels.triton.fine_powers import plain_power, rounded_point
 from fenchel.kernels.triton.kernel import kernel
@@ -26,6 +25,7 @@ from fenchel.kernels.triton.reductions import (
 )
 from fenchel.kernels.triton.smooth import (
     EMPTY,
+    LOWEST,
     MOST,
     first_guess,
     heavy_bound,
@@ -34,15 +34,13 @@ from fenchel.kernels.triton.smooth import (
     plain_slabs,
     power_slabs,
     rough_slabs,
+    seen_from,
     smooth_entry,
     smooth_powers,
     smooth_step,
     softmax_slabs,
 )
 from fenchel.kernels.triton.tiles import finite_peak, load_tile, store_tile, tile_columns, tile_rows
-
-LOWEST: tl.constexpr = tl.constexpr(-3e38)  # finite, below any score
-VANISHED: tl.constexpr = tl.constexpr(-1e15)  # e^x is 0, and x^2 is finite
 
 
 @triton.jit
@@ -51,15 +49,6 @@ def _block(scores, mask, start, columns, steps, mask_steps, EVEN: tl.constexpr,
     column = start + tile_columns(J, K)
     wide = column.to(tl.int64)
     return load_tile(scores, mask, wide * steps[3], wide * mask_steps[3], column < columns, EVEN)
-
-
-@triton.jit
-def _seen_from(total, first, second, by):
-    """The sums of e^z, z e^z and z^2 e^z after z += by, which is not above 0."""
-    by = tl.maximum(by, VANISHED)
-    scale = tl.exp2(by * LOG2_E)
-    second = scale * (second + by * (2.0 * first + by * total))
-    return scale * total, scale * (first + by * total), second
 
 
 @triton.jit
@@ -74,7 +63,7 @@ def _first_sums(scores, mask, columns, steps, mask_steps, HEAVY: tl.constexpr, E
     for start in range(0, columns, J * K):
         x = _block(scores, mask, start, columns, steps, mask_steps, EVEN, J, K)
         top = larger(peak, slab_max(x))
-        total, first, second = _seen_from(total, first, second, peak - top)
+        total, first, second = seen_from(total, first, second, peak - top)
         more = softmax_slabs(tl.maximum(x - top, FARTHEST))
         total, first, second = total + more[0], first + more[1], second + more[2]
         peak = top
@@ -82,7 +71,7 @@ def _first_sums(scores, mask, columns, steps, mask_steps, HEAVY: tl.constexpr, E
             more = plain_slabs(x)
             count, plain = count + more[0], plain + more[1]
     highest = finite_peak(row_max(peak))
-    total, first, second = _seen_from(total, first, second, peak - highest)
+    total, first, second = seen_from(total, first, second, peak - highest)
     total, first, second = row_triples(total, first, second)
     count, plain = row_sums(count, plain)
     return highest, total, first, second, count, plain

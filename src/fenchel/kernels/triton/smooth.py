@@ -53,6 +53,8 @@ MOST: tl.constexpr = tl.constexpr(3)  # rough visits
 EMPTY: tl.constexpr = tl.constexpr(0.5)  # a row with a score in it has a larger sum of e^z
 CURVED_STEPS: tl.constexpr = tl.constexpr(4)  # by Halley's method; then Newton's, which is safe
 MOST_STEPS: tl.constexpr = tl.constexpr(40)
+LOWEST: tl.constexpr = tl.constexpr(-3e38)  # finite, below any score
+VANISHED: tl.constexpr = tl.constexpr(-1e15)  # e^x is 0, and x^2 is finite
 REMOTE: tl.constexpr = tl.constexpr(-1e4)  # scores below it are left out of a mean
 HEAVY: tl.constexpr = tl.constexpr(-0.15)  # e below which that mean tells where A is
 LEAST_BASE: tl.constexpr = tl.constexpr(1e-6)  # t below which p is as good as zero
@@ -64,6 +66,15 @@ def softmax_slabs(z):
     w = tl.exp2(z * LOG2_E)
     v = w * z
     return slab_sum(w), slab_sum(v), slab_sum(v * z)
+
+
+@triton.jit
+def seen_from(total, first, second, by):
+    """The sums of e^z, z e^z and z^2 e^z after z += by, which is not above 0."""
+    by = tl.maximum(by, VANISHED)
+    scale = tl.exp2(by * LOG2_E)
+    moved = first + by * total
+    return scale * total, scale * moved, scale * (second + by * (first + moved))
 
 
 @triton.jit
