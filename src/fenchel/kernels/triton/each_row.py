@@ -18,12 +18,15 @@ from fenchel.kernels.triton.entries import EACH_ROW, GENERAL, SHARP, STEEP, epsi
 from fenchel.kernels.triton.fine_powers import (
     ANY_POWERS,
     COARSE_ABOVE,
+    NEAR_POWERS,
+    POWERS_ABOVE,
     POWERS_BELOW,
     ROUGHLY_SOFTMAX,
     SERIES_ABOVE,
 )
 from fenchel.kernels.triton.forward import load_rows, solve_scores
 from fenchel.kernels.triton.kernel import kernel
+from fenchel.kernels.triton.normalizer import NEAR_SOFTMAX
 from fenchel.kernels.triton.reductions import along_rows, row_max, slab_max
 from fenchel.kernels.triton.row_order import KINDS, kind_of_row
 from fenchel.kernels.triton.small_support import by_threads, largest_of_threads, write_listed
@@ -51,17 +54,31 @@ def _solve_smooth(
     x, peak, out, row, e, count, columns, middle, inner, out_steps,
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """The first kind. Usually e > 0, and in half precision not too small, in all rows of a tile."""
-    HALF: tl.constexpr = out.dtype.element_ty.primitive_bitwidth < 32
+    """The first kind: a row as it would be if alpha were a number, several as far as all allow."""
     least = e if R == 1 else tl.min(tl.reshape(e, [R]), axis=0)
-    USUAL: tl.constexpr = COARSE_ABOVE if HALF else SERIES_ABOVE
-    OTHER: tl.constexpr = POWERS_BELOW if R == 1 and not HALF else ANY_POWERS
-    if least >= (ROUGHLY_SOFTMAX if HALF else 0.0):
+    if out.dtype.element_ty.primitive_bitwidth < 32:
+        if least >= ROUGHLY_SOFTMAX:
+            solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                         LEVELS, GENERAL, COARSE_ABOVE, EVEN, J, R, K)  # fmt: skip
+        else:
+            solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                         LEVELS, GENERAL, ANY_POWERS, EVEN, J, R, K)  # fmt: skip
+    elif R > 1:
+        if least > 0.0:
+            solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                         LEVELS, GENERAL, SERIES_ABOVE, EVEN, J, R, K)  # fmt: skip
+        else:
+            solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                         LEVELS, GENERAL, ANY_POWERS, EVEN, J, R, K)  # fmt: skip
+    elif e >= NEAR_SOFTMAX:
         solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
-                     LEVELS, GENERAL, USUAL, EVEN, J, R, K)  # fmt: skip
+                     LEVELS, GENERAL, POWERS_ABOVE, EVEN, J, R, K)  # fmt: skip
+    elif e > 0.0:
+        solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
+                     LEVELS, GENERAL, NEAR_POWERS, EVEN, J, R, K)  # fmt: skip
     else:
         solve_scores(x, peak, out, row, e, count, columns, middle, inner, out_steps,
-                     LEVELS, GENERAL, OTHER, EVEN, J, R, K)  # fmt: skip
+                     LEVELS, GENERAL, POWERS_BELOW, EVEN, J, R, K)  # fmt: skip
 
 
 @triton.jit

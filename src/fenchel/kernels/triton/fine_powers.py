@@ -53,27 +53,41 @@ def rounded_point(point):
 
 
 @triton.jit
-def _either(above, below, e, POWERS: tl.constexpr):
-    """A coefficient of the series for e > 0, or of that for e < 0."""
-    if POWERS == ANY_POWERS:
-        return tl.where(e > 0.0, above, below)
-    else:
-        return (below if POWERS == POWERS_BELOW else above) + e * 0.0
+def _series_above(w):
+    """(log2(1 + w)/w - log2 e)/w for -0.6 < w <= 0."""
+    series = 7.70333385 * w + 17.3131676
+    series = series * w + 18.1006489
+    series = series * w + 10.2497644
+    series = series * w + 3.91090131
+    series = series * w + 0.577244759
+    series = series * w + 0.398097962
+    series = series * w - 0.352349043
+    series = series * w + 0.481208563
+    return series * w - 0.721343577
+
+
+@triton.jit
+def _series_below(w):
+    """The same for 0 <= w < 1."""
+    series = 0.00299063348 * w - 0.0196660794
+    series = series * w + 0.0605663247
+    series = series * w - 0.119850576
+    series = series * w + 0.179862574
+    series = series * w - 0.232697129
+    series = series * w + 0.287066489
+    series = series * w - 0.360508978
+    series = series * w + 0.480889052
+    return series * w - 0.721347332
 
 
 @triton.jit
 def _series(w, e, POWERS: tl.constexpr):
-    """(log2(1 + w)/w - log2 e)/w"""
-    series = _either(7.70333385, 0.00299063348, e, POWERS) * w
-    series = (series + _either(17.3131676, -0.0196660794, e, POWERS)) * w
-    series = (series + _either(18.1006489, 0.0605663247, e, POWERS)) * w
-    series = (series + _either(10.2497644, -0.119850576, e, POWERS)) * w
-    series = (series + _either(3.91090131, 0.179862574, e, POWERS)) * w
-    series = (series + _either(0.577244759, -0.232697129, e, POWERS)) * w
-    series = (series + _either(0.398097962, 0.287066489, e, POWERS)) * w
-    series = (series + _either(-0.352349043, -0.360508978, e, POWERS)) * w
-    series = (series + _either(0.481208563, 0.480889052, e, POWERS)) * w
-    return series + _either(-0.721343577, -0.721347332, e, POWERS)
+    if POWERS <= POWERS_ABOVE:
+        return _series_above(w)
+    elif POWERS < ANY_POWERS:
+        return _series_below(w)
+    else:
+        return tl.where(e > 0.0, _series_above(w), _series_below(w))
 
 
 @triton.jit
