@@ -210,6 +210,25 @@ def base_of_power(z, point, e):
 
 
 @triton.jit
+def log2_bend(f):
+    """(log2(1 + f)/f - log2 e)/f for sqrt(1/2) <= 1 + f < sqrt(2)."""
+    series = 0.186175331 - 0.10996379 * f
+    series = series * f - 0.19105576
+    series = series * f + 0.204599813
+    series = series * f - 0.239618346
+    series = series * f + 0.288567513
+    series = series * f - 0.360696614
+    series = series * f + 0.480898231
+    return series * f - 0.721347332
+
+
+@triton.jit
+def rest_of_inverse(e, inverse):
+    """What a float32 leaves of 1/e."""
+    return tl.fma(-e, inverse, 1.0) * inverse
+
+
+@triton.jit
 def power_of_sum(x, rest, exponent, low):
     """(x + rest)^(exponent + low) for a normal x > 0 and a small rest, up to 2^127; the result is as
     exact for large exponents as for others."""
@@ -217,15 +236,7 @@ def power_of_sum(x, rest, exponent, low):
     less_one = tl.fma(x, scale, -1.0)
     f = tl.fma(rest, scale, less_one)
     rest = tl.fma(rest, scale, less_one - f)
-    series = 0.188409442 - 0.109781547 * f
-    series = series * f - 0.192348429
-    series = series * f + 0.204286244
-    series = series * f - 0.239393444
-    series = series * f + 0.288579374
-    series = series * f - 0.360708771
-    series = series * f + 0.48089814
-    series = series * f - 0.721347161
-    log, log_low = _plus_product(f, LOG2_E, series * f * f)
+    log, log_low = _plus_product(f, LOG2_E, log2_bend(f) * f * f)
     log_low += f * LOG2_E_REST + rest * fast_reciprocal(f + 1.0) * LOG2_E
     leading, trailing = leading_bits(exponent, low)
     y, y_low = _plus_product(log, exponent, whole * leading)

@@ -25,8 +25,10 @@ from fenchel.kernels.triton.elementary import (
     fast_log2,
     fast_reciprocal,
     leading_bits,
+    log2_bend,
     power_near_one,
     power_of_sum,
+    rest_of_inverse,
 )
 from fenchel.kernels.triton.entries import FARTHEST, GENERAL, two_sum
 
@@ -132,7 +134,7 @@ def _by_series(z, point, e, inverse, POWERS: tl.constexpr):
 @triton.jit
 def _from_edge(z, point, e, inverse):
     """(p, t) from x less the edge of the support, A - 1/e, for 1/16 <= e < 1/2."""
-    trailing = tl.fma(-e, inverse, 1.0) * inverse  # 1/e is the sum
+    trailing = rest_of_inverse(e, inverse)
     edge, low = two_sum(point, -inverse)
     coarse = rounded_point(edge)
     low = (low - trailing) + (edge - coarse)
@@ -147,19 +149,11 @@ def _by_binade(z, point, e, inverse):
     w = e * u
     t = w + 1.0
     n, f = binade(t, w)
-    leading, trailing = leading_bits(inverse, tl.fma(-e, inverse, 1.0) * inverse)
+    leading, trailing = leading_bits(inverse, rest_of_inverse(e, inverse))
     left_out = tl.fma(e, u, -w) + (w - (t - 1.0))
     left_out = tl.where(n == 0.0, 0.0, left_out * fast_reciprocal(t))
     v = tl.where(n == 0.0, u, f * inverse)
-    series = 0.186175331 - 0.10996379 * f
-    series = series * f - 0.19105576
-    series = series * f + 0.204599813
-    series = series * f - 0.239618346
-    series = series * f + 0.288567513
-    series = series * f - 0.360696614
-    series = series * f + 0.480898231
-    series = series * f - 0.721347332
-    curved = v * (series * f + LOG2_E_REST)
+    curved = v * (log2_bend(f) * f + LOG2_E_REST)
     part = tl.fma(v, LOG2_E, curved)
     whole = n * leading  # exact
     y = whole + part
@@ -204,7 +198,7 @@ def summed_powers(z, point, e, KIND: tl.constexpr):
     waited for, more digits cost nothing."""
     inverse = 1.0 / e
     if KIND == GENERAL:
-        trailing = tl.fma(-e, inverse, 1.0) * inverse
+        trailing = rest_of_inverse(e, inverse)
         t, rest = base_of_power(z, point, e)
         positive = tl.maximum(t, SMALLEST)
         p = tl.where(t > 0.0, power_of_sum(positive, rest, inverse, trailing), 0.0)
