@@ -14,6 +14,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
+from tests.kernels.by_halves import reduce_by_halves
+
 if importlib.util.find_spec("triton") is None:
     pytest.skip("Triton is not installed", allow_module_level=True)
 
@@ -32,5 +34,6 @@ def defining_kernels() -> Iterator[None]:
     """What is imported here is interpreted where there is no GPU."""
     if DEVICE == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"
+        reduce_by_halves()
     yield
     os.environ.pop("TRITON_INTERPRET", None)

@@ -144,7 +144,7 @@ def test_every_tile_shape(columns: int) -> None:
     assert _error(entmax.entmax(scores, 1.5), reference.entmax(scores, 1.5)) <= ACCURACY
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 1.02, 1.0, 0.6, 1.8, 3.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.2, 1.02, 1.0, 0.6, 0.1, 1.8, 3.0])
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(kernel: str, alpha: float) -> None:
     scores = _tensor(5, 19)
     scores[0, 3], scores[1], scores[2, 0], scores[3, 1:] = NAN, -INF, INF, -INF
@@ -276,6 +276,14 @@ def test_loss_and_its_slopes(kernel: str, alpha: float | str, targets: str) -> N
     by_alpha = entmax_loss.entmax_loss_alpha(scores, target, values, found, *options)
     arguments = (scores.double(), exact[0], values.double(), normalizer, *options)
     assert _error(by_alpha, reference_loss.entmax_loss_alpha(*arguments)) <= 2e-5
+
+
+def test_a_class_that_cannot_be_has_no_gradient_for_the_smallest_alpha(kernel: str) -> None:
+    scores, target, _, options = _loss_problem(0.1, CLASSES)
+    _, normalizer = entmax_loss.entmax_loss(scores, target, 0.1, *options)
+    ones = torch.ones(5, device=DEVICE)
+    slope = entmax_loss.entmax_loss_backward(ones, scores, target, 0.1, normalizer, *options)
+    assert slope[1, 3].item() == 0.0
 
 
 @pytest.mark.parametrize(("alpha", "targets"), [(1.0, CLASSES), ("rows", SMOOTHED)])

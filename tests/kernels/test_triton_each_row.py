@@ -121,6 +121,7 @@ def test_an_order_holds_every_row_in_tiles_of_one_kind(height: int) -> None:
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(shape: tuple[int, int]) -> None:
     scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
     scores[3], scores[4, 1], scores[5, 2] = -math.inf, math.nan, math.inf
+    alphas[0] = 0.1
     mask = torch.ones(1, shape[1], dtype=torch.bool, device=DEVICE)
     mask[:, 7:11] = False
     p = entmax.entmax(scores, alphas, mask)
@@ -128,6 +129,7 @@ def test_nothing_left_is_zero_and_nan_stays_in_its_row(shape: tuple[int, int]) -
     others = [row for row in range(shape[0]) if row not in (4, 5)]
     assert p[4:6].isnan().all()
     assert not p[3].any()
+    assert not p[0, 7:11].any()
     assert _error(p[others], reference.entmax(left, alphas)[others]) <= ACCURACY
 
 

@@ -1,4 +1,4 @@
-"""A few scores far above many that are nearly equal, in rows too long for the chip.
+"""A few scores far above many that are nearly equal, in rows on chip and in longer ones.
 
 The errors of equal entries are equal and add up, and a short way from the root, where these entries
 enter or leave the support, F is another function.
@@ -20,6 +20,7 @@ pytestmark = MARKS
 
 ACCURACY = 2e-7
 COLUMNS = 769
+FEW_COLUMNS = 128  # of which a tile holds several rows
 
 
 def _groups_of_four(columns: int) -> configuration.Groups:
@@ -27,7 +28,7 @@ def _groups_of_four(columns: int) -> configuration.Groups:
     return configuration.Groups(4, groups, configuration.power_of_two(groups), 256, 1, 4, 1)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows count as long, and a program adds four groups of four at once."""
     for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
@@ -35,6 +36,15 @@ def _long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entmax, "groups_shape", _groups_of_four)
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.95, 1.02, 1.19, 1.46, 1.5, 1.6, 1.8])
+def test_short_peaked_rows_are_exact(alpha: float) -> None:
+    alpha = float(torch.tensor(alpha - 1)) + 1  # which float32 holds
+    scores = peaked_rows(FEW_COLUMNS, alpha, 6).to(DEVICE)
+    p = entmax.entmax(scores, alpha)
+    assert (p - reference.entmax(scores.double(), alpha)).abs().max() <= ACCURACY
+
+
+@pytest.mark.usefixtures("_long")
 @pytest.mark.parametrize("alpha", [1.3, 1.44, 1.46, 1.5, 1.6])
 def test_peaked_rows_are_exact(alpha: float) -> None:
     scores = peaked_rows(COLUMNS, alpha, 2).to(DEVICE)
@@ -42,6 +52,7 @@ def test_peaked_rows_are_exact(alpha: float) -> None:
     assert (p - reference.entmax(scores.double(), alpha)).abs().max() <= ACCURACY
 
 
+@pytest.mark.usefixtures("_long")
 @pytest.mark.parametrize("alpha", [0.95, 1.1])
 def test_peaked_rows_with_an_alpha_each_are_exact(alpha: float) -> None:
     scores = peaked_rows(COLUMNS, alpha, 2).to(DEVICE)

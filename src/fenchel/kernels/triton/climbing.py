@@ -18,6 +18,7 @@ from fenchel.kernels.triton.reductions import any_row
 
 TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
 NEXT: tl.constexpr = tl.constexpr(1.2e-7)  # so much less of a number is at most the one below it
+ROOM: tl.constexpr = tl.constexpr(0.01)
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
 
 
@@ -84,10 +85,17 @@ def next_point(point, step, low, high, KIND: tl.constexpr):
 
 
 @triton.jit
+def lowest_point(e, KIND: tl.constexpr):
+    """Where a bracket begins: a tangent may cross 1 a little to the left of where the search begins, and
+    from there the root is near, while the middle of the bracket is not."""
+    return first_point(e, KIND) - ROOM
+
+
+@triton.jit
 def _before_visits(point, e, KIND: tl.constexpr):
     """The state of `_after_visit` where nothing is known."""
     infinite = point + float("inf")
-    return point, point * 0.0, first_point(e, KIND), infinite, infinite, point == point
+    return point, point * 0.0, lowest_point(e, KIND), infinite, infinite, point == point
 
 
 @triton.jit

@@ -41,6 +41,7 @@ SHARP: tl.constexpr = tl.constexpr(8)
 
 HUGE: tl.constexpr = tl.constexpr(2.0**126)  # makes one of whatever is not zero, saturated
 FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
+LARGE_BASE: tl.constexpr = tl.constexpr(1e6)  # above any t for alpha > 1
 LEAST_POWER: tl.constexpr = tl.constexpr(6e-8)  # alpha = 2 among others: 0 to it is still 0
 TINY: tl.constexpr = tl.constexpr(1e-20)  # stands for e = 0: log(1 + e u)/e is then u
 
@@ -90,11 +91,17 @@ def steep_entry(z, point, low, e):
 
 
 @triton.jit
+def base_of_nothing(e):
+    """What t is below unless the score is -inf, where for the smallest alphas t has a power."""
+    return tl.maximum(e * (0.5 * FARTHEST), LARGE_BASE)
+
+
+@triton.jit
 def general_entry(z, point, low, e, KIND: tl.constexpr = GENERAL):
     """alpha <= 2"""
     t, p, s, _ = exact_powers(tl.maximum(z, FARTHEST), point, e, KIND)
     p -= low * s
-    inside = (t > 0.0) & (p > 0.0)
+    inside = (t < base_of_nothing(e)) & (p > 0.0)
     return tl.where(inside, p, 0.0), tl.where(inside, s, 0.0), tl.where(inside, t, 0.0)
 
 

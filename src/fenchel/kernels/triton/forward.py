@@ -55,7 +55,7 @@ def _by_powers(x, peak, e, columns, KIND: tl.constexpr, POWERS: tl.constexpr, R:
         p = shifted_entry(first, second, step)
     else:
         p, point, step = solve_smooth(z, e, POWERS, R)
-        p = smooth_entry(z, p, point, step, e)
+        p = smooth_entry(z, p, point, step, e, POWERS)
     return p
 
 

@@ -17,6 +17,7 @@ from fenchel.kernels.triton.entries import FARTHEST, two_sum
 from fenchel.kernels.triton.fine_powers import plain_power, rounded_point
 from fenchel.kernels.triton.kernel import kernel
 from fenchel.kernels.triton.reductions import (
+    fine_triples,
     larger,
     row_max,
     row_sums,
@@ -103,8 +104,7 @@ def _visit(scores, mask, peak, point, e, inverse, columns, steps, mask_steps,
         more = power_slabs(p, r)
         mass, rounded_off = two_sum(mass, more[0])
         low, slope, bend = low + rounded_off, slope + more[1], bend + more[2]
-    mass, slope, bend = row_triples(mass.to(tl.float64) + low.to(tl.float64), slope, bend)
-    return mass.to(tl.float32), slope, bend
+    return fine_triples(mass.to(tl.float64) + low.to(tl.float64), slope, bend)
 
 
 @kernel
@@ -148,6 +148,8 @@ def entmax_near_rows(
         x = _block(scores, mask, start, columns, steps, mask_steps, EVEN, J, K)
         z = tl.maximum(x - peak, FARTHEST)
         p = plain_power(z, point, e, inverse, POWERS)
-        p = smooth_entry(z, p, point, step, e) + (peak - peak)  # NaN in a row that holds one
+        p = smooth_entry(z, p, point, step, e, POWERS) + (
+            peak - peak
+        )  # NaN in a row that holds one
         column = start + tile_columns(J, K)
         store_tile(out, column.to(tl.int64) * out_steps[3], p, column < columns, EVEN)

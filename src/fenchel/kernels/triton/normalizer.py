@@ -21,6 +21,7 @@ import triton.language as tl
 from fenchel.kernels.triton.climbing import (
     climb,
     leap_of,
+    lowest_point,
     narrowed,
     needs_more,
     next_point,
@@ -54,6 +55,7 @@ from fenchel.kernels.triton.reductions import (
     SLAB_AXIS,
     any_row,
     even_slab_sum,
+    fine_triples,
     row_sums,
     row_triples,
     slab_sum,
@@ -142,6 +144,15 @@ def brings_in(step, slope, e, count):
 
 
 @triton.jit
+def still_bends(step, slope, last_slope, e):
+    """The same from two visits: what Newton's method left to this step is the slope's change times half
+    the way, and this step leaves less by the square of that change's share."""
+    share = (slope - last_slope) * fast_reciprocal(slope)
+    missed = 0.5 * share * share * tl.abs(step)
+    return (missed > UNNOTICED) | (tl.abs(step) > sharp_touch(e))
+
+
+@triton.jit
 def slab_sums(p, s, q, KIND: tl.constexpr):
     """Slabs of three tiles; SHARP: of two, the second one twice."""
     mass, slope = slab_sum(p), slab_sum(s)
@@ -227,7 +238,7 @@ def _visit_below_peak(data, point, e, KIND: tl.constexpr):
 def exact_visit(data, point, e, KIND: tl.constexpr):
     """`tile_visit` with exact powers, and whether the step may miss the root."""
     _, p, s, q = exact_powers(data[0], point, e, KIND)
-    mass, slope, bend = row_triples(even_slab_sum(p), slab_sum(s), slab_sum(q))
+    mass, slope, bend = fine_triples(even_slab_sum(p), slab_sum(s), slab_sum(q))
     step = halley_step(mass, slope, bend, point, e, KIND)
     return mass, step, strays(step, slope, bend, e)
 
@@ -262,24 +273,24 @@ def approach(z, slab, e, columns, R: tl.constexpr, KIND: tl.constexpr):
 
 @triton.jit
 def _kept_visit(z, point, e, columns, R: tl.constexpr):
-    """(p/t, t, F, the step, whether to go on) with exact powers.
+    """(p/t, t, F, its slope, the step, whether to go on) with exact powers.
 
-    Short rows, of which a tile holds several, have too few small entries for a step to miss the root.
+    In short rows, of which a tile holds several, two visits tell that (`still_bends`), not a third sum.
     """
     t = tl.maximum(exact_base(z, point, e), 0.0)
     p, s, _ = hardware_powers(t, e, SHARP)
     if R == 1:
         q = s * fast_reciprocal(tl.maximum(t, e * sharp_touch(e)))
-        mass, slope, bend = row_triples(slab_sum(p), slab_sum(s), slab_sum(q))
+        mass, slope, bend = fine_triples(slab_sum(p), slab_sum(s), slab_sum(q))
         step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
         misses = sharp_strays(step, slope, bend, e) | brings_in(step, slope, e, columns)
         far = misses & (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
         far = far | needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
     else:
-        slope = slab_sum(s)
-        mass, step = step_of_slabs(slab_sum(p), slope, slope, point, e, SHARP)
-        far = needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
-    return s, t, mass, step, far
+        mass, slope = row_sums(p, s)
+        step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
+        far = (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
+    return s, t, mass, slope, step, far
 
 
 @triton.jit
@@ -288,14 +299,18 @@ def settle(z, point, e, columns, R: tl.constexpr):
 
     This is `climb`, which keeps the powers of its last visit: they cost most.
     """
-    s, t, mass, step, climbing = _kept_visit(z, point, e, columns, R)
-    low, high = narrowed(point, mass, first_point(e, SHARP), point + float("inf"))
+    s, t, mass, slope, step, climbing = _kept_visit(z, point, e, columns, R)
+    low, high = narrowed(point, mass, lowest_point(e, SHARP), point + float("inf"))
     excess = tl.abs(mass - 1.0)
     while any_row(climbing, R):
         ahead = next_point(point, step, low, high, SHARP)
         climbing = climbing & (ahead != point)
         point = tl.where(climbing, ahead, point)
-        s, t, mass, new_step, goes_on = _kept_visit(z, point, e, columns, R)
+        s, t, mass, new_slope, new_step, goes_on = _kept_visit(z, point, e, columns, R)
+        if R > 1:
+            misses = still_bends(new_step, new_slope, slope, e)
+            goes_on = goes_on & (misses | brings_in(new_step, new_slope, e, columns))
+            slope = new_slope
         low, high = narrowed(point, mass, low, high)
         falls = still_falls(mass, excess, SHARP)
         excess = tl.where(climbing, tl.abs(mass - 1.0), excess)

@@ -202,6 +202,17 @@ def row_triples(a, b, c):
 
 
 @triton.jit
+def fine_triples(a, b, c):
+    """`row_triples`, the first sum of a tile of one row in float64 until it is whole: a large entry
+    would be rounded once for every thread that its own is added to."""
+    if a.shape[ROW_AXIS] == 1:
+        a, b, c = row_triples(a.to(tl.float64), b, c)
+        return a.to(tl.float32), b, c
+    else:
+        return row_triples(a, b, c)
+
+
+@triton.jit
 def any_entry(slab):
     """Whether a condition holds somewhere in a tile."""
     SIZE: tl.constexpr = slab.shape[0] * slab.shape[1] * slab.shape[2]

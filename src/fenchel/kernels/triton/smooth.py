@@ -27,7 +27,7 @@ from fenchel.kernels.triton.elementary import (
     fast_log2,
     fast_reciprocal,
 )
-from fenchel.kernels.triton.entries import GENERAL
+from fenchel.kernels.triton.entries import GENERAL, base_of_nothing
 from fenchel.kernels.triton.fine_powers import (
     ANY_POWERS,
     COARSE_ABOVE,
@@ -41,6 +41,7 @@ from fenchel.kernels.triton.normalizer import near_step, newton_step, strays
 from fenchel.kernels.triton.reductions import (
     any_row,
     even_slab_sum,
+    fine_triples,
     row_sums,
     row_triples,
     slab_sum,
@@ -224,7 +225,10 @@ def last_step(mass, slope, bend, point, e, inverse, visits, POWERS: tl.constexpr
 def _visit(z, point, e, inverse, visits, POWERS: tl.constexpr):
     p, r = smooth_powers(z, point, e, inverse, POWERS)
     slabs = power_slabs(p, r)
-    mass, slope, bend = row_triples(slabs[0], slabs[1], slabs[2])
+    if POWERS == COARSE_ABOVE or POWERS == COARSE_BELOW:
+        mass, slope, bend = row_triples(slabs[0], slabs[1], slabs[2])
+    else:
+        mass, slope, bend = fine_triples(slabs[0], slabs[1], slabs[2])
     step, far = last_step(mass, slope, bend, point, e, inverse, visits, POWERS)
     return p, step, far
 
@@ -272,12 +276,17 @@ def recalled(number):
 
 
 @triton.jit
-def smooth_entry(z, p, point, step, e):
-    """p at point + step from p at `point`, to third order."""
+def smooth_entry(z, p, point, step, e, POWERS: tl.constexpr):
+    """p at point + step from p at `point`, to third order; 0 off the support and at -inf."""
     t, _ = _base(z, recalled(point), e)
     r = fast_reciprocal(tl.maximum(t, LEAST_BASE))
     square = (0.5 - 0.5 * e) * step * step
     cube = square * step * ((1.0 - 2.0 * e) * (1.0 / 3.0))
     s = p * r
     p += (s * r) * (square - cube * r) - s * step
-    return tl.where(t <= e * step, 0.0, p)
+    if POWERS <= POWERS_ABOVE:
+        return tl.where(t > e * step, p, 0.0)
+    elif POWERS < ANY_POWERS:
+        return tl.where(t < base_of_nothing(e), p, 0.0)
+    else:
+        return tl.where((t > e * step) & (t < base_of_nothing(e)), p, 0.0)
