@@ -14,10 +14,7 @@ from fenchel.errors import rule
 
 
 def check_scores(scores: Tensor, name: str = "scores") -> None:
-    if not isinstance(scores, Tensor):
-        got = type(scores).__name__
-        raise rule(f"{name} must be a tensor", expected="a torch.Tensor", got=got)
-    check_dense(scores, name)
+    check_tensor(scores, name)
     if not scores.dtype.is_floating_point:
         raise rule(
             f"{name} must be real numbers",
@@ -26,6 +23,12 @@ def check_scores(scores: Tensor, name: str = "scores") -> None:
         )
     if scores.ndim == 0:
         raise rule(f"{name} must have a dimension to normalise", expected="ndim ≥ 1", got="ndim 0")
+
+
+def check_tensor(value: Tensor, name: str) -> None:
+    if not isinstance(value, Tensor):
+        raise rule(f"{name} must be a tensor", expected="a torch.Tensor", got=type(value).__name__)
+    check_dense(value, name)
 
 
 def check_dense(tensor: Tensor, name: str) -> None:
@@ -45,11 +48,15 @@ def check_mask(mask: Tensor | None, scores: Tensor) -> Tensor | None:
     """`mask` with as many dimensions as `scores`; it may still be of size 1 where it broadcasts."""
     if mask is None:
         return None
+    check_boolean(mask)
+    return _broadcast_rank(mask, scores, tuple(scores.shape), "mask")
+
+
+def check_boolean(mask: Tensor, marks: str = "what may be attended") -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise rule("mask marks what may be attended", expected="a boolean tensor", got=got)
+        raise rule(f"mask marks {marks}", expected="a boolean tensor", got=got)
     check_dense(mask, "mask")
-    return _broadcast_rank(mask, scores, tuple(scores.shape), "mask")
 
 
 def check_parameter(

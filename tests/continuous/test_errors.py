@@ -240,7 +240,7 @@ def test_a_location_scale_family_needs_a_support():
 def test_other_functions_state_their_rules():
     with broken("the negentropy must be known: expected a density of fenchel.continuous"):
         tsallis_negentropy(Beta(1.0, 1.0), 2.0)
-    with broken("deformed functions take real tensors: expected a floating tensor, got int"):
+    with broken("u must be a real tensor: expected a floating-point dtype, got int"):
         deformed_exp(1)
     with broken("alpha lies between 0 and 2: expected 0 < alpha ≤ 2, got 3"):
         normalizer(torch.zeros(2), torch.ones(2), 3)

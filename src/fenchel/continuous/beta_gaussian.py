@@ -9,7 +9,7 @@ import torch
 from torch import Size, Tensor
 from torch.distributions import Distribution, constraints
 
-from fenchel.checks import check_number
+from fenchel.checks import check_dense, check_number
 from fenchel.continuous.family import digamma_gap, gamma_gap, log_peak, log_power
 from fenchel.continuous.validation import (
     check_definite,
@@ -82,6 +82,7 @@ class BetaGaussian(Distribution):
             check_finite(loc, "loc")
             check_definite(covariance_matrix, "covariance_matrix")
         self.alpha = torch.as_tensor(alpha, dtype=loc.dtype, device=loc.device)
+        check_dense(self.alpha, "alpha")
         if validate_args is not False:
             check_items(self.alpha >= 1, "alpha must be at least 1", "alpha ≥ 1", "one below")
         batch = torch.broadcast_shapes(loc.shape[:-1], self.alpha.shape)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.continuous.family import log_power
-from fenchel.errors import rule
+from fenchel.continuous.validation import check_real
 from fenchel.kernels.reference.deformed import phi1
 
 
@@ -22,7 +22,7 @@ def deformed_log(u: Tensor, beta: float = 1.0) -> Tensor:
     >>> deformed_log(torch.tensor([0.0, 0.5, 1.0, 2.0]), beta=0.0)
     tensor([-1.0000, -0.5000,  0.0000,  1.0000])
     """
-    _check(u)
+    check_real(u, "u")
     positive = u > 0
     log_u = torch.log(torch.where(positive, u, 1.0))
     at_zero = -1 / (1 - beta) if beta < 1 else -torch.inf
@@ -42,14 +42,8 @@ def deformed_exp(u: Tensor, beta: float = 1.0) -> Tensor:
     >>> deformed_exp(torch.tensor([-2.0, -1.0, 0.0, 1.0]), beta=0.0)
     tensor([0., 0., 1., 2.])
     """
-    _check(u)
+    check_real(u, "u")
     eps = torch.full((), 1 - beta, dtype=u.dtype, device=u.device)
     outside = (1 - beta) * u <= -1
     value = torch.exp(log_power(torch.where(outside, 0.0, u), eps))
     return torch.where(outside, 0.0 if beta < 1 else torch.inf, value)
-
-
-def _check(u: Tensor) -> None:
-    if not isinstance(u, Tensor) or not u.dtype.is_floating_point:
-        got = u.dtype if isinstance(u, Tensor) else type(u).__name__
-        raise rule("deformed functions take real tensors", expected="a floating tensor", got=got)

@@ -12,6 +12,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from fenchel.checks import check_dense, check_tensor
 from fenchel.continuous.deformed import deformed_exp, deformed_log
 from fenchel.continuous.family import log_power
 from fenchel.continuous.validation import check_items, check_real
@@ -97,6 +98,8 @@ def escort(p: Tensor, weights: Tensor, beta: float) -> Tensor:
     >>> escort(torch.tensor([0.75, 0.25, 0.0]), torch.ones(3), beta=0.0)
     tensor([0.5000, 0.5000, 0.0000])
     """
+    check_tensor(p, "p")
+    check_tensor(weights, "weights")
     power = support_power(p, beta)
     return power / (weights * power).sum(-1, keepdim=True)
 
@@ -125,6 +128,8 @@ def covariance(p: Tensor, weights: Tensor, phi: Tensor, psi: Tensor, beta: float
             [-0.5000,  0.5000,  0.0000],
             [ 0.0000,  0.0000,  0.0000]])
     """
+    for name, tensor in {"p": p, "weights": weights, "phi": phi, "psi": psi}.items():
+        check_tensor(tensor, name)
     mass = (weights * support_power(p, beta)).unsqueeze(-2)
     total = mass.sum(-1, keepdim=True)
     centred = psi - (mass * psi).sum(-1, keepdim=True) / total
@@ -157,6 +162,7 @@ def _check(values: Tensor, weights: Tensor, alpha: float) -> None:
     if not isinstance(weights, Tensor):
         got = type(weights).__name__
         raise rule("every point has a weight", expected="a torch.Tensor", got=got)
+    check_dense(weights, "weights")
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha <= 2:
         raise rule("alpha lies between 0 and 2", expected="0 < alpha ≤ 2", got=repr(alpha))
     if values.ndim == 0 or values.shape[-1] == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fenchel.checks import check_tensor
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.errors import rule
@@ -126,6 +127,8 @@ def _responsibilities(places: Tensor, mixture: Mixture) -> Tensor:
 
 def _coordinates(weights: Tensor, positions: Tensor, dims: int) -> Tensor:
     """Positions as (…, L, D)."""
+    check_tensor(weights, "weights")
+    check_tensor(positions, "positions")
     places = positions.unsqueeze(-1) if dims == 1 else positions
     if places.shape[-2:] != (weights.shape[-1], dims):
         tail = f"{weights.shape[-1]}" if dims == 1 else f"{weights.shape[-1]}, {dims}"

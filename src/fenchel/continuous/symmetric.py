@@ -10,6 +10,7 @@ from torch import Size, Tensor
 from torch.distributions import Distribution, constraints
 from torch.distributions.utils import broadcast_all
 
+from fenchel.checks import check_dense
 from fenchel.continuous.validation import check_finite, check_positive
 
 
@@ -26,6 +27,9 @@ class Symmetric(Distribution):
     def __init__(
         self, loc: float | Tensor, scale: float | Tensor, validate_args: bool | None = None
     ) -> None:
+        for name, value in (("loc", loc), ("scale", scale)):
+            if isinstance(value, Tensor):
+                check_dense(value, name)
         self.loc, self.scale = broadcast_all(loc, scale)
         if validate_args is not False:
             check_finite(self.loc, "loc")

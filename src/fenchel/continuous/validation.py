@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fenchel.checks import check_dense
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import readable
 
@@ -18,12 +19,7 @@ def check_real(value: Any, name: str) -> None:
     if not isinstance(value, Tensor) or not value.dtype.is_floating_point:
         got = value.dtype if isinstance(value, Tensor) else type(value).__name__
         raise rule(f"{name} must be a real tensor", expected="a floating-point dtype", got=got)
-
-
-def check_boolean(mask: Any) -> None:
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise rule("mask marks what is valid", expected="a boolean tensor", got=got)
+    check_dense(value, name)
 
 
 def check_same_shape(loc: Tensor, other: Tensor, name: str) -> None:

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from fenchel.checks import check_number
+from fenchel.checks import check_boolean, check_number
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
 from fenchel.continuous.validation import (
-    check_boolean,
     check_items,
     check_nonempty,
     check_real,
@@ -212,7 +211,7 @@ def _check(
             expected, got = "a mask, for pieces of an image", "lengths"
             raise rule("regular pieces of a line have lengths", expected=expected, got=got)
     if mask is not None:
-        check_boolean(mask)
+        check_boolean(mask, "what is valid")
         check_broadcast(mask, (*batch, length), "mask")
         check_nonempty(mask.any(-1))
 

@@ -9,7 +9,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_dense, check_known, check_scores
+from fenchel.checks import check_dense, check_known, check_scores, check_tensor
 from fenchel.errors import rule
 from fenchel.kernels.rows import HALF
 
@@ -87,9 +87,7 @@ def check_options(reduction: str, label_smoothing: float) -> None:
 
 def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
     """Whether a target for scores of this shape holds class indices; else it holds probabilities."""
-    if not isinstance(target, Tensor):
-        raise rule("target must be a tensor", expected="a torch.Tensor", got=type(target).__name__)
-    check_dense(target, "target")
+    check_tensor(target, "target")
     if target.dtype == torch.bool or target.dtype.is_complex:
         raise rule(
             "target must hold class indices or probabilities",

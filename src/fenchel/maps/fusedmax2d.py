@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_mask, check_parameter, check_scores
+from fenchel.checks import check_dense, check_mask, check_parameter, check_scores
 from fenchel.errors import rule
 from fenchel.maps.grouped import GroupedMapOperator
 
@@ -56,7 +56,9 @@ def fusedmax2d(
     mask = check_mask(mask, scores)
     if mask is not None:
         mask = mask.expand_as(scores).flatten(-2)
+    name, above = FUSEDMAX2D.parameter, FUSEDMAX2D.above
     if isinstance(strength, Tensor) and strength.ndim > 1:
+        check_dense(strength, name)
         if strength.shape[-2:] != (1, 1):
             raise rule(
                 "strength has one value an image",
@@ -64,6 +66,5 @@ def fusedmax2d(
                 got=tuple(strength.shape),
             )
         strength = strength.flatten(-2)
-    name, above = FUSEDMAX2D.parameter, FUSEDMAX2D.above
     strength = check_parameter(strength, rows, -1, name=name, above=above)
     return FUSEDMAX2D.apply(rows, strength, mask, width)[0].unflatten(-1, (height, width))

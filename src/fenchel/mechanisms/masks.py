@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
+from fenchel.checks import check_dense
 from fenchel.errors import rule
 
 
@@ -44,6 +45,7 @@ def check_lengths(lengths: Tensor, batch: tuple[int, ...], keys: int, like: Tens
     if not isinstance(lengths, Tensor) or not _is_integer(lengths):
         got = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
         raise rule("lengths count the valid keys", expected="an integer tensor", got=got)
+    check_dense(lengths, "lengths")
     if tuple(lengths.shape) != batch:
         raise rule(
             "lengths must have one value a batch entry",

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fenchel.checks import check_tensor
 from fenchel.errors import rule
 from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.mechanisms.functional import attention, dense_weights, weighted_average
@@ -167,6 +168,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         """Whether the inputs have a batch dimension."""
         sizes = {"query": self.embed_dim, "key": self.kdim, "value": self.vdim}
         for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
+            check_tensor(tensor, name)
             if tensor.ndim not in (2, 3) or tensor.ndim != query.ndim:
                 expected = "ndim 2 (one sequence) or 3 (a batch), the same for all"
                 raise rule(f"{name} must hold vectors", expected=expected, got=tuple(tensor.shape))
@@ -196,6 +198,7 @@ class MultiheadAttention(nn.MultiheadAttention):
 
 
 def _check_mask(name: str, mask: Tensor) -> None:
+    check_tensor(mask, name)
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
         expected = "a boolean tensor (True: not attended) or a real one (added)"
         raise rule(f"{name} forbids or biases", expected=expected, got=mask.dtype)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
+from fenchel.checks import check_dense, check_tensor
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast, check_device
 
@@ -38,8 +39,7 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) 
 
 def check_mask(mask: Tensor, scores: Tensor) -> None:
     """Boolean or real, on the device of the scores, broadcasting to them."""
-    if not isinstance(mask, Tensor):
-        raise rule("mask must be a tensor", expected="a torch.Tensor", got=type(mask).__name__)
+    check_tensor(mask, "mask")
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
         raise rule(
             "mask marks what may be attended, or is added to the scores",
@@ -54,6 +54,7 @@ def check_alpha(alpha: float | Tensor, scores: Tensor) -> float | Tensor:
     """A number, or a tensor that broadcasts to (…, heads, queries, 1); (heads,) is one α a head."""
     if not isinstance(alpha, Tensor):
         return alpha
+    check_dense(alpha, "alpha")
     if alpha.ndim == 1:
         heads = scores.shape[-3] if scores.ndim > 2 else 1
         if alpha.shape[0] not in (1, heads):
@@ -87,8 +88,7 @@ def check_window(window: int | None, *, is_causal: bool) -> None:
 
 
 def _check_operand(name: str, tensor: Tensor, *, like: Tensor) -> None:
-    if not isinstance(tensor, Tensor):
-        raise rule(f"{name} must be a tensor", expected="a torch.Tensor", got=type(tensor).__name__)
+    check_tensor(tensor, name)
     if not tensor.dtype.is_floating_point:
         raise rule(f"{name} must be real", expected="a floating-point dtype", got=tensor.dtype)
     if tensor.ndim != like.ndim or tensor.ndim < 2:

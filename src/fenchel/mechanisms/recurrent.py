@@ -8,6 +8,7 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
+from fenchel.checks import check_boolean, check_tensor
 from fenchel.errors import rule
 from fenchel.maps.sparsemax import sparsemax
 from fenchel.mechanisms.masks import check_broadcast, check_device, check_lengths, within
@@ -59,10 +60,7 @@ class _RecurrentAttention(nn.Module, ABC):
         """
         values = keys if values is None else values
         self._check_inputs(query, keys, values)
-        if projected_keys is not None and projected_keys.shape[:2] != keys.shape[:2]:
-            expected, got = _like(keys), tuple(projected_keys.shape)
-            raise rule("projected_keys belong to the keys", expected=expected, got=got)
-        projected = self.project_keys(keys) if projected_keys is None else projected_keys
+        projected = self._projected(keys, projected_keys)
         steps = query if query.ndim == 3 else query.unsqueeze(1)
         scores = self.scores(steps, projected)
         scores = scores if query.ndim == 3 else scores.squeeze(1)
@@ -80,9 +78,7 @@ class _RecurrentAttention(nn.Module, ABC):
         self, scores: Tensor, lengths: Tensor | None, mask: Tensor | None
     ) -> Tensor | None:
         if mask is not None:
-            if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-                got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-                raise rule("mask marks what may be attended", expected="a boolean tensor", got=got)
+            check_boolean(mask)
             check_broadcast(mask, tuple(scores.shape), "mask")
             check_device(mask, scores, "mask")
         if lengths is None:
@@ -93,7 +89,18 @@ class _RecurrentAttention(nn.Module, ABC):
         valid = valid.unsqueeze(1) if scores.ndim == 3 else valid
         return valid if mask is None else valid & mask
 
+    def _projected(self, keys: Tensor, given: Tensor | None) -> Tensor:
+        if given is None:
+            return self.project_keys(keys)
+        check_tensor(given, "projected_keys")
+        if given.shape[:2] != keys.shape[:2]:
+            expected, got = _like(keys), tuple(given.shape)
+            raise rule("projected_keys belong to the keys", expected=expected, got=got)
+        return given
+
     def _check_inputs(self, query: Tensor, keys: Tensor, values: Tensor) -> None:
+        for name, tensor in {"query": query, "keys": keys, "values": values}.items():
+            check_tensor(tensor, name)
         if query.ndim not in (2, 3) or query.shape[-1] != self.query_size:
             expected = f"shape (B, {self.query_size}) or (B, T, {self.query_size})"
             raise rule("query has a fixed size", expected=expected, got=tuple(query.shape))

@@ -8,9 +8,9 @@ from typing import ClassVar, Self, final
 
 from torch import Tensor, nn
 
+from fenchel.checks import check_boolean, check_tensor
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.mixture import Mixture
-from fenchel.continuous.validation import check_boolean
 from fenchel.continuous.validity import zero_elsewhere
 from fenchel.continuous.values import Positions, ridge_values
 from fenchel.errors import rule
@@ -156,6 +156,9 @@ class _ContinuousAttention(nn.Module, ABC):
         return mixed.transpose(1, 2).flatten(2)
 
     def _check_inputs(self, query: Tensor, values: Tensor, keys: Tensor | None) -> None:
+        named = {"query": query, "values": values, "keys": values if keys is None else keys}
+        for name, tensor in named.items():
+            check_tensor(tensor, name)
         if query.ndim not in (2, 3):
             expected, got = "shape (B, size) or (B, T, size)", tuple(query.shape)
             raise rule("query holds vectors", expected=expected, got=got)
@@ -172,7 +175,7 @@ class _ContinuousAttention(nn.Module, ABC):
 
 def _one_an_item(mask: Tensor, values: Tensor) -> Tensor:
     """The mask (B, L), from one that broadcasts to it."""
-    check_boolean(mask)
+    check_boolean(mask, "what is valid")
     check_broadcast(mask, tuple(values.shape[:2]), "mask")
     return mask.expand(values.shape[:2])
 
