@@ -158,7 +158,14 @@ def test_rows_with_nothing_or_nan_keep_to_themselves():
     p[:2].square().sum().backward()
     assert x.grad[:2].isfinite().all()
     assert x.grad[1].count_nonzero() == 0
-    assert fenchel.Custom(quartic).map(torch.empty(0, 6)).shape == (0, 6)
+
+
+@pytest.mark.parametrize("shape", [(0, 6), (3, 0), (0, 0)])
+def test_nothing_has_derivatives_of_its_shape(shape):
+    x = torch.empty(shape, requires_grad=True)
+    for result in (fenchel.Custom(quartic).map(x), fenchel.Custom(quartic).max(x)):
+        (gradient,) = torch.autograd.grad(result.sum(), x)
+        assert gradient.shape == shape
 
 
 @pytest.mark.parametrize(

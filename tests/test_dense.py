@@ -119,7 +119,7 @@ def test_dense_tensors_are_taken(call):
     function(**arguments)
 
 
-@pytest.mark.parametrize(("call", "name"), EACH, ids="-".join)
+@pytest.mark.parametrize(("call", "name"), EACH, ids=["-".join(each) for each in EACH])
 def test_sparse_tensors_are_refused_by_name(call, name):
     function, arguments = CALLS[call]
     message = (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
+from torch.utils.checkpoint import checkpoint
 
 import fenchel
 from tests.catalogue import MAPS, Map, on_every_implementation, tensor
@@ -31,6 +33,43 @@ def _fresh_compiler():
 
 def scores(*shape: int) -> Tensor:
     return 0.5 * torch.randn(*shape, dtype=widest())
+
+
+def _spread(p: Tensor) -> Tensor:
+    return p.square().sum(-1) / 2 + p.pow(4).sum(-1)
+
+
+SAVERS = {
+    **{str(each): each for each in FEW},
+    "attention": lambda x: fenchel.attention(x, x, x, is_causal=True),
+    "entmax_loss": lambda x: fenchel.entmax_loss(x, torch.arange(5)),
+    "linear_entmax_loss": lambda x: fenchel.linear_entmax_loss(x, x, torch.arange(5)),
+    "Norm.max": fenchel.Norm().max,
+    "Custom.map": fenchel.Custom(_spread).map,
+    "Custom.max": fenchel.Custom(_spread).max,
+}
+
+
+def _saved_on_the_cpu(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    with torch.autograd.graph.save_on_cpu():
+        return function(x)
+
+
+HOOKS = {
+    "checkpointed": lambda f, x: checkpoint(f, x, use_reentrant=False),
+    "saved on the CPU": _saved_on_the_cpu,
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("name", SAVERS)
+def test_what_becomes_of_saved_tensors_changes_no_gradient(name, hook):
+    x, function = scores(5, 5).requires_grad_(), SAVERS[name]
+    plain, hooked = (
+        torch.autograd.grad(result.square().sum(), x)
+        for result in (function(x), HOOKS[hook](function, x))
+    )
+    assert torch.equal(*plain, *hooked)
 
 
 @pytest.mark.parametrize(("each", "implementation"), on_every_implementation())

@@ -12,7 +12,8 @@ convex and L-smooth a residual r bounds the distance to it by r (1 + L)/μ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -140,7 +141,8 @@ def row_values(fn: Function, p: Tensor) -> Tensor:
 
 def gradient(fn: Function, p: Tensor) -> Tensor:
     """∇fn, row by row."""
-    return grad(lambda q: row_values(fn, q).sum())(p)
+    with _without_hooks():
+        return grad(lambda q: row_values(fn, q).sum())(p)
 
 
 def jacobian_product(fn: Function, p: Tensor, g: Tensor) -> Tensor:
@@ -151,6 +153,8 @@ def jacobian_product(fn: Function, p: Tensor, g: Tensor) -> Tensor:
     J is symmetric, and this is Prop. 1 of Niculae & Blondel (2017) restricted to the support. The
     rows may differ in their supports, so all systems have the size of the largest.
     """
+    if p.numel() == 0:
+        return g * p
     columns = p.shape[-1]
     inside = p != 0
     # A transform such as vmap may have rows of its own, whose supports cannot be looked at.
@@ -182,10 +186,24 @@ def jacobian_product(fn: Function, p: Tensor, g: Tensor) -> Tensor:
 def _hessian_on(fn: Function, p: Tensor, index: Tensor) -> Tensor:
     """The Hessian of fn at every row of p, in the entries that `index` (…, k) lists: (…, k, k)."""
 
-    pull_back = vjp(lambda q: gradient(fn, q), p)[1]
-
     def column(place: Tensor) -> Tensor:
         direction = torch.zeros_like(p).scatter(-1, place, 1.0)
         return pull_back(direction)[0].gather(-1, index)
 
-    return vmap(column, in_dims=-2)(index.unsqueeze(-1)).movedim(0, -1)
+    with _without_hooks():
+        pull_back = vjp(lambda q: gradient(fn, q), p)[1]
+        return vmap(column, in_dims=-2)(index.unsqueeze(-1)).movedim(0, -1)
+
+
+@contextmanager
+def _without_hooks() -> Iterator[None]:
+    """Where tensors are saved as they are: `torch.func` refuses the hooks of activation checkpointing."""
+    hooks = []
+    while (top := torch._C._autograd._top_saved_tensors_default_hooks(True)) is not None:
+        hooks.append(top)
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for pack, unpack in reversed(hooks):
+            torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)

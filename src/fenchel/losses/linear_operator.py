@@ -79,14 +79,15 @@ class _Rule(torch.autograd.Function):
         wanted = [ctx.needs_input_grad[i] for i in DIFFERENTIABLE]
         if (by_total is None and by_losses is None) or not any(wanted):
             return (None,) * INPUTS
-        *inputs, row_weight = ctx.saved_tensors[:6]
+        saved = ctx.saved_tensors  # once: checkpointing computes them when they are asked for
+        (*inputs, row_weight), ahead = saved[:6], saved[6:]
         alpha = inputs[4] = kept(ctx, inputs[4])
         if torch.is_grad_enabled():  # these derivatives will be differentiated: plain torch
             factor = _factor(by_total, by_losses, row_weight)
             gradients = _plain_gradients(inputs, factor, ctx.options)
         elif by_losses is None and not ctx.spent and _covers(ctx.ahead, wanted):
             ctx.spent = _is_plain(by_total)
-            gradients = [_scaled(g, by_total, ctx.spent) for g in ctx.saved_tensors[6:]]
+            gradients = [_scaled(g, by_total, ctx.spent) for g in ahead]
         else:
             factor = _factor(by_total, by_losses, row_weight)
             gradients = _LINEAR(*inputs, factor, *ctx.options, wanted)[2:]
