@@ -237,3 +237,38 @@ def test_a_regularizer_says_what_it_is():
     assert repr(fenchel.Oscar(gamma=0.5)) == "Oscar(strength=0.01, gamma=0.5)"
     assert repr(fenchel.Gini()) == "Gini(gamma=1.0)"
     assert repr(fenchel.Shannon(0.5)) == "Shannon(gamma=0.5)"
+
+
+ONE_A_ROW = pytest.mark.parametrize(
+    ("kind", "between"),
+    [
+        (fenchel.Tsallis, (1.2, 2.0)),
+        (fenchel.Norm, (1.5, 3.0)),
+        (fenchel.PNorm, (1.2, 1.9)),
+        (fenchel.Fused, (0.0, 0.2)),
+        (fenchel.Oscar, (0.01, 0.1)),
+    ],
+)
+
+
+@ONE_A_ROW
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_a_map_of_labels_takes_one_parameter_a_row(kind, between, smoothing):
+    """Scores (N, C, d) and a parameter (N, 1, d), as the map takes them along the classes."""
+    x, target = scores(2, 5, 3), torch.tensor([[0, 3, -100], [1, 4, 2]])
+    values = torch.empty(2, 1, 3, dtype=x.dtype).uniform_(*between)
+    options = {"reduction": "none", "label_smoothing": smoothing}
+    together = kind(values, gamma=0.7).loss(x, target, **options)
+    for n, d in torch.cartesian_prod(torch.arange(2), torch.arange(3)).tolist():
+        alone = kind(values[n, 0, d].item(), gamma=0.7).loss(x[n, :, d], target[n, d], **options)
+        torch.testing.assert_close(together[n, d], alone)
+
+
+@ONE_A_ROW
+def test_the_value_takes_the_parameters_that_the_map_takes(kind, between):
+    p = points(2, 3)
+    for shape in ((3,), (2, 3)):
+        with pytest.raises(fenchel.FenchelError, match="must broadcast to the scores: expected a"):
+            kind(torch.full(shape, between[1])).value(p)
+    with pytest.raises(fenchel.FenchelError, match="must be dense: expected layout"):
+        kind(torch.full((2, 1), between[1]).to_sparse()).value(p)

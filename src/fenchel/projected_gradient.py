@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch._C import _autograd  # pyright: ignore[reportAttributeAccessIssue]
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.func import grad, vjp, vmap
 
@@ -199,11 +200,11 @@ def _hessian_on(fn: Function, p: Tensor, index: Tensor) -> Tensor:
 def _without_hooks() -> Iterator[None]:
     """Where tensors are saved as they are: `torch.func` refuses the hooks of activation checkpointing."""
     hooks = []
-    while (top := torch._C._autograd._top_saved_tensors_default_hooks(True)) is not None:
+    while (top := _autograd._top_saved_tensors_default_hooks(True)) is not None:
         hooks.append(top)
-        torch._C._autograd._pop_saved_tensors_default_hooks()
+        _autograd._pop_saved_tensors_default_hooks()
     try:
         yield
     finally:
         for pack, unpack in reversed(hooks):
-            torch._C._autograd._push_saved_tensors_default_hooks(pack, unpack)
+            _autograd._push_saved_tensors_default_hooks(pack, unpack)

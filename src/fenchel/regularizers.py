@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import Any, final
 
 import torch
@@ -30,8 +31,10 @@ from fenchel.maps.entmax import ENTMAX
 from fenchel.maps.fusedmax import FUSEDMAX
 from fenchel.maps.grouped import GroupedMapOperator
 from fenchel.maps.normmax import NORMMAX
+from fenchel.maps.operator import MapOperator
 from fenchel.maps.oscarmax import OSCARMAX
 from fenchel.maps.pnormmax import PNORMMAX
+from fenchel.maps.rule import parts
 from fenchel.maps.value import ValueOperator
 
 ENTMAX_VALUE = ValueOperator(ENTMAX, tsallis, tsallis_derivative)
@@ -81,10 +84,17 @@ class Regularizer(ABC):
         """The Fenchel–Young loss; options are those of `fenchel.fenchel_young_loss`."""
         return fenchel_young_loss(scores, target, self, **options)
 
-    def row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-        """The loss along the last dimension, one a row, not reduced."""
-        loss = self._row_loss(self._cooled(scores), target, ignore_index)
+    def row_loss(self, scores: Tensor, target: Tensor, ignore_index: int, dim: int = -1) -> Tensor:
+        """The loss along the last dimension, one a row, not reduced.
+
+        `dim` is where the rows were before they were moved there, and are in a tensor parameter.
+        """
+        loss = self._moved(scores, dim)._row_loss(self._cooled(scores), target, ignore_index)
         return rounded_like(scores, self.gamma * loss)
+
+    def _moved(self, rows: Tensor, dim: int) -> Regularizer:
+        """This Ω for rows that have been moved from `dim` to the last dimension."""
+        return self
 
     def _cooled(self, scores: Tensor) -> Tensor:
         """x/γ, in float32 at least: half precision is rounded once, at the end."""
@@ -111,27 +121,57 @@ class Regularizer(ABC):
         return torch.where(counted(target, ignore_index), loss, 0.0)
 
 
-class _Entropy(Regularizer):
-    """What the negative entropies share: they are Tsallis' at some α."""
+class _Parametric(Regularizer):
+    """An Ω with a parameter of the map's name, a number or a tensor with one value a row."""
 
-    def __init__(self, alpha: float | Tensor, gamma: float) -> None:
+    _operator: MapOperator[Any]
+    _conjugate: ValueOperator
+
+    def __init__(self, parameter: float | Tensor, gamma: float) -> None:
         super().__init__(gamma)
-        if not isinstance(alpha, Tensor):
-            check_number(alpha, name="alpha", above=0, or_tensor=True)
-        self.alpha = alpha
+        name, above = self._operator.parameter, self._operator.above
+        if not isinstance(parameter, Tensor):
+            check_number(parameter, name=name, above=above, or_tensor=True)
+        setattr(self, name, parameter)
 
-    def _value(self, p: Tensor, dim: int) -> Tensor:
-        return tsallis(p, self.alpha, dim)
+    def __repr__(self) -> str:
+        name = self._operator.parameter
+        return f"{type(self).__name__}({name}={self._given}, gamma={self.gamma})"
+
+    @property
+    def _given(self) -> float | Tensor:
+        return getattr(self, self._operator.parameter)
+
+    def _parameter(self, scores: Tensor, dim: int) -> float | Tensor:
+        """The parameter, with as many dimensions as the scores if it is a tensor."""
+        name, above = self._operator.parameter, self._operator.above
+        return check_parameter(self._given, scores, dim, name=name, above=above)
+
+    def _moved(self, rows: Tensor, dim: int) -> Regularizer:
+        parameter = self._parameter(rows.movedim(-1, dim), dim)
+        moved = copy(self)
+        if isinstance(parameter, Tensor):
+            setattr(moved, self._operator.parameter, parameter.movedim(dim, -1))
+        return moved
 
     def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return ENTMAX_VALUE(scores, self.alpha, dim, mask)
+        return self._conjugate(scores, self._given, dim, mask)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return ENTMAX(scores, self.alpha, dim, mask)
+        return parts(self._operator(scores, self._given, dim, mask))[0]
+
+
+class _Entropy(_Parametric):
+    """What the negative entropies share: they are Tsallis' at some α."""
+
+    _operator, _conjugate = ENTMAX, ENTMAX_VALUE
+    alpha: float | Tensor
+
+    def _value(self, p: Tensor, dim: int) -> Tensor:
+        return tsallis(p, self._parameter(p, dim), dim)
 
     def _row_loss(self, scores: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-        alpha = check_parameter(self.alpha, scores, -1, name="alpha", above=0)
-        return entmax_row_loss(scores, target, alpha, ignore_index)
+        return entmax_row_loss(scores, target, self._parameter(scores, -1), ignore_index)
 
 
 @final
@@ -179,12 +219,9 @@ class Tsallis(_Entropy):
     def __init__(self, alpha: float | Tensor = 1.5, gamma: float = 1.0) -> None:
         super().__init__(alpha, gamma)
 
-    def __repr__(self) -> str:
-        return f"Tsallis(alpha={self.alpha}, gamma={self.gamma})"
-
 
 @final
-class Norm(Regularizer):
+class Norm(_Parametric):
     r"""Ω(p) = γ ‖p‖_α; its map is normmax.
 
     >>> import torch, fenchel
@@ -192,27 +229,18 @@ class Norm(Regularizer):
     tensor(0.0886)
     """
 
-    def __init__(self, alpha: float | Tensor = 2.0, gamma: float = 1.0) -> None:
-        super().__init__(gamma)
-        if not isinstance(alpha, Tensor):
-            check_number(alpha, name="alpha", above=1, or_tensor=True)
-        self.alpha = alpha
+    _operator, _conjugate = NORMMAX, NORMMAX_VALUE
+    alpha: float | Tensor
 
-    def __repr__(self) -> str:
-        return f"Norm(alpha={self.alpha}, gamma={self.gamma})"
+    def __init__(self, alpha: float | Tensor = 2.0, gamma: float = 1.0) -> None:
+        super().__init__(alpha, gamma)
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
-        return norm(p, self.alpha, dim)
-
-    def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return NORMMAX_VALUE(scores, self.alpha, dim, mask)
-
-    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return NORMMAX(scores, self.alpha, dim, mask)
+        return norm(p, self._parameter(p, dim), dim)
 
 
 @final
-class PNorm(Regularizer):
+class PNorm(_Parametric):
     r"""Ω(p) = γ ½‖p‖_s², with the exponent s of `pnormmax`; its map is pnormmax.
 
     >>> import torch, fenchel
@@ -220,63 +248,37 @@ class PNorm(Regularizer):
     tensor(0.5276)
     """
 
-    def __init__(self, p: float | Tensor = 1.5, gamma: float = 1.0) -> None:
-        super().__init__(gamma)
-        if not isinstance(p, Tensor):
-            check_number(p, name="p", above=1, or_tensor=True)
-        self.p = p
+    _operator, _conjugate = PNORMMAX, PNORMMAX_VALUE
+    p: float | Tensor
 
-    def __repr__(self) -> str:
-        return f"PNorm(p={self.p}, gamma={self.gamma})"
+    def __init__(self, p: float | Tensor = 1.5, gamma: float = 1.0) -> None:
+        super().__init__(p, gamma)
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
-        return half_squared_norm(p, self.p, dim)
-
-    def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return PNORMMAX_VALUE(scores, self.p, dim, mask)
-
-    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return PNORMMAX(scores, self.p, dim, mask)
+        return half_squared_norm(p, self._parameter(p, dim), dim)
 
 
-class _Penalised(Regularizer):
+class _Penalised(_Parametric):
     """½‖p‖² and a penalty of some strength."""
 
-    _operator: GroupedMapOperator
-    _conjugate: ValueOperator
-
-    def __init__(self, strength: float | Tensor, gamma: float) -> None:
-        super().__init__(gamma)
-        if not isinstance(strength, Tensor):
-            check_number(strength, name="strength", above=self._operator.above, or_tensor=True)
-        self.strength = strength
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(strength={self.strength}, gamma={self.gamma})"
+    strength: float | Tensor
 
     @abstractmethod
     def _penalty(self, p: Tensor, present: Tensor) -> Tensor:
         """The penalty along the last dimension, which stays with size 1."""
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
-        rows = p.movedim(dim, -1)
-        return self._value_among(rows, torch.ones_like(rows, dtype=torch.bool), dim)
+        return self._value_among(p, torch.ones_like(p, dtype=torch.bool), dim)
 
     def _value_of_target(self, q: Tensor, scores: Tensor) -> Tensor:
         return self._value_among(q, ~scores.isneginf(), -1)
 
-    def _value_among(self, rows: Tensor, present: Tensor, dim: int) -> Tensor:
-        strength = self.strength
-        if isinstance(strength, Tensor) and strength.ndim > 0:
+    def _value_among(self, p: Tensor, present: Tensor, dim: int) -> Tensor:
+        strength, rows = self._parameter(p, dim), p.movedim(dim, -1)
+        if isinstance(strength, Tensor):
             strength = strength.movedim(dim, -1)
-        penalty = strength * self._penalty(rows, present)
+        penalty = strength * self._penalty(rows, present.movedim(dim, -1))
         return (rows.square().sum(-1, keepdim=True) / 2 + penalty).squeeze(-1)
-
-    def _max(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return self._conjugate(scores, self.strength, dim, mask)
-
-    def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
-        return self._operator(scores, self.strength, dim, mask)[0]
 
 
 @final

@@ -139,16 +139,16 @@ def fenchel_young_loss(
     >>> fenchel.fenchel_young_loss(scores, target, fenchel.Norm(alpha=2.0))
     tensor(0.5886)
     """
-    class_dimension(scores)
+    dim = class_dimension(scores)
     if not callable(getattr(omega, "row_loss", None)) or isinstance(omega, type):
         expected, got = "a regularizer, such as fenchel.Norm()", repr(omega)
         raise rule("omega must be a regularizer", expected=expected, got=got)
 
     def row_loss(rows: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
         if smoothing == 0:
-            return omega.row_loss(rows, target, ignore_index)
+            return omega.row_loss(rows, target, ignore_index, dim)
         smooth = smoothed(target, rows, ignore_index, smoothing)
-        loss = omega.row_loss(rows, smooth, ignore_index)
+        loss = omega.row_loss(rows, smooth, ignore_index, dim)
         return torch.where(counted(target, ignore_index), loss, 0.0)
 
     return reduce_loss(
