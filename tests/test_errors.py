@@ -273,6 +273,19 @@ def test_a_reduction_is_known(loss, reduction):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
+@pytest.mark.parametrize("index", [1.0, "1", None])
+def test_ignore_index_is_a_class_index(loss, index):
+    with broken(f"ignore_index is a class index: expected an integer, got {index!r}"):
+        loss(X, TARGET, ignore_index=index)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+def test_the_weights_of_the_classes_are_real(loss):
+    with broken("weight must be real: expected a real dtype, got torch.complex64"):
+        loss(X, TARGET, weight=torch.ones(3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
 @pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN, "0.1", None])
 def test_label_smoothing_is_a_share(loss, smoothing):
     with broken(f"label_smoothing is a share: expected a number in [0, 1], got {smoothing!r}"):

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
-from torch._C import _autograd  # pyright: ignore[reportAttributeAccessIssue]
+from torch._C import _autograd
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.func import grad, vjp, vmap
 

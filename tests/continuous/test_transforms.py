@@ -57,8 +57,9 @@ def test_a_compiled_transform_is_the_transform(case, transform):
     torch.testing.assert_close(compiled(x), transformed(x), rtol=1e-7, atol=1e-9)
 
 
-def test_one_compiled_function_serves_one_alpha_after_another():
-    compiled = torch.compile(entmax, fullgraph=True, backend="aot_eager")
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_one_compiled_function_serves_one_alpha_after_another(dynamic):
+    compiled = torch.compile(entmax, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     x = torch.tensor([0.2, 0.6], dtype=torch.float64)
     for alpha in (1.25, 1.5, 1.75, 2.0):
         torch.testing.assert_close(compiled(x, x, LINE, alpha), entmax(x, x, LINE, alpha))

@@ -22,8 +22,10 @@ BAD = {
     "alpha must broadcast": {"alpha": torch.ones(3, 1)},
     "reduction must be known": {"reduction": "average"},
     "label_smoothing is a share": {"label_smoothing": 2.0},
+    "ignore_index is a class index": {"ignore_index": 1.0},
     "chunk_rows counts rows": {"chunk_rows": 0},
     "weight has one value a class": {"class_weight": torch.ones(3)},
+    "weight has one value a class: .* got list": {"class_weight": [1.0] * 7},
     "class_weight is a constant": {"class_weight": torch.ones(7, requires_grad=True)},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -211,6 +212,15 @@ def test_a_training_step_compiles_whole(autocast, backend, implementation):
         torch.testing.assert_close(mine, other)
 
 
+def test_one_compiled_function_serves_one_scale_after_another():
+    compiled = torch.compile(attention, fullgraph=True, backend="aot_eager")
+    tensors = operands()
+    for scale in (0.5, 0.7, 0.9):
+        torch.testing.assert_close(
+            compiled(*tensors, scale=scale), attention(*tensors, scale=scale)
+        )
+
+
 def test_vmap_is_a_loop(implementation):
     q, k, v = operands()
     lengths = torch.tensor([3, LK])
@@ -271,6 +281,7 @@ Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
         ({"window": 2}, "window needs causal attention: expected is_causal=True"),
         ({"window": -1, "is_causal": True}, "window counts keys: expected an integer from 0 on"),
         ({"window": 1.5, "is_causal": True}, "window counts keys"),
+        ({"window": True, "is_causal": True}, "window counts keys"),
         ({"lengths": torch.tensor([1.0, 2.0])}, "lengths count the valid keys"),
         ({"lengths": [1, 2]}, "lengths count the valid keys"),
         ({"lengths": torch.tensor([1, 2, 3])}, r"expected shape \(2,\), got \(3,\)"),
@@ -285,9 +296,16 @@ Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
         ({"alpha": torch.ones(4, 5, 7)}, r"alpha must broadcast: .* \(2, 4, 5, 1\)"),
         ({"alpha": torch.tensor([1.0, 1.5, -2.0, 1.0])}, "alpha must be above 0"),
         ({"scale": math.nan}, "scale multiplies the scores: expected a finite number, got nan"),
+        ({"scale": math.inf}, "scale multiplies the scores: expected a finite number, got inf"),
         ({"scale": "big"}, "scale multiplies the scores"),
     ],
 )
 def test_a_broken_rule_is_named(arguments, message):
     with pytest.raises(fenchel.FenchelError, match=message):
         attention(**{"q": Q, "k": K, "v": V, **arguments})
+
+
+def test_a_window_may_be_any_integer():
+    tensors = operands()
+    counted = attention(*tensors, is_causal=True, window=2)
+    assert torch.equal(attention(*tensors, is_causal=True, window=np.int64(2)), counted)

@@ -28,7 +28,9 @@ from fenchel.kernels.reference.window import window_mass
 
 ANGLES = 40
 LINE_NODES = 48
-LINE_DROP = 34.0  # what lies beyond the nodes is below 1e-14 of the integral
+# What lies beyond the nodes is below 1e-14 of the integral. An integer, which a compiler takes as it is:
+# a number that could change would be compared, after arithmetic that rounds otherwise.
+LINE_DROP = 34
 
 
 def entmax(

@@ -58,7 +58,7 @@ def linear_entmax_loss(
     >>> fenchel.linear_entmax_loss(hidden, weight, torch.tensor([0, 2]), reduction="none")
     tensor([0.0000, 0.6693])
     """
-    check_options(reduction, label_smoothing)
+    check_options(reduction, label_smoothing, ignore_index)
     dtype = _product_dtype(hidden, weight, bias)
     batch, classes = hidden.shape[:-1], weight.shape[0]
     if check_target(target, (*batch, classes), -1):
@@ -129,7 +129,7 @@ def _check_layer(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _check_constant(class_weight: Tensor | None) -> Tensor | None:
-    if class_weight is not None and class_weight.requires_grad:
+    if isinstance(class_weight, Tensor) and class_weight.requires_grad:
         raise rule(
             "class_weight is a constant", expected="class_weight.detach()", got="requires_grad=True"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -39,7 +39,7 @@ def reduce_loss(
     label_smoothing: float,
 ) -> Tensor:
     """`row_loss(scores, target, ignore_index, label_smoothing)` over all rows, weighted and reduced."""
-    check_options(reduction, label_smoothing)
+    check_options(reduction, label_smoothing, ignore_index)
     dim = class_dimension(scores)
     by_index = check_target(target, scores.shape, dim)
     rows = _last(scores, dim)
@@ -78,11 +78,14 @@ def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index:
     return total / weights.sum().to(total.dtype)
 
 
-def check_options(reduction: str, label_smoothing: float) -> None:
+def check_options(reduction: str, label_smoothing: float, ignore_index: int) -> None:
     check_known("reduction", reduction, REDUCTIONS)
     if not isinstance(label_smoothing, Real) or not 0 <= label_smoothing <= 1:
         expected, got = "a number in [0, 1]", repr(label_smoothing)
         raise rule("label_smoothing is a share", expected=expected, got=got)
+    if not isinstance(ignore_index, Integral | Tensor):
+        got = repr(ignore_index)
+        raise rule("ignore_index is a class index", expected="an integer", got=got)
 
 
 def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
@@ -120,6 +123,8 @@ def row_weights(
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         expected = f"a tensor of shape ({classes},)"
         raise rule("weight has one value a class", expected=expected, got=got)
+    if weight.dtype.is_complex:
+        raise rule("weight must be real", expected="a real dtype", got=weight.dtype)
     check_dense(weight, "weight")
     if target.dtype.is_floating_point:
         return (target * weight).sum(-1)

@@ -6,7 +6,7 @@ Only shapes, dtypes and Python numbers are looked at, so that every rule also ho
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -71,7 +71,8 @@ def check_scale(scale: float | None, size: int) -> float:
     """The factor of the scores, by default 1/√E."""
     if scale is None:
         return 1 / math.sqrt(max(size, 1))
-    if isinstance(scale, bool) or not isinstance(scale, Real) or not math.isfinite(scale):
+    # Compared, because Dynamo does not trace isfinite of a number that changes.
+    if not (_is_real(scale) and -math.inf < scale < math.inf):
         raise rule("scale multiplies the scores", expected="a finite number", got=repr(scale))
     return float(scale)
 
@@ -79,12 +80,16 @@ def check_scale(scale: float | None, size: int) -> float:
 def check_window(window: int | None, *, is_causal: bool) -> None:
     if window is None:
         return
-    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+    if isinstance(window, bool) or not isinstance(window, Integral) or window < 0:
         raise rule("window counts keys", expected="an integer from 0 on", got=repr(window))
     if not is_causal:
         raise rule(
             "window needs causal attention", expected="is_causal=True", got="is_causal=False"
         )
+
+
+def _is_real(number: object) -> bool:
+    return isinstance(number, Real) and not isinstance(number, bool)
 
 
 def _check_operand(name: str, tensor: Tensor, *, like: Tensor) -> None:

@@ -57,7 +57,7 @@ class PooledParameters(nn.Module):
         if self.mixing is None:
             mixing = torch.ones_like(loc[..., 0])
         else:
-            mixing = torch.softmax(self.mixing(query).unflatten(-1, each), -1)
+            mixing = torch.softmax(at_least_float32(self.mixing(query)).unflatten(-1, each), -1)
         if self.dims == 1:
             variance = nn.functional.softplus(spread.squeeze(-1)) + NARROWEST
             return Mixture(mixing, loc.squeeze(-1), variance), None

@@ -29,7 +29,7 @@ class _Options(nn.Module):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        check_options(reduction, label_smoothing)
+        check_options(reduction, label_smoothing, ignore_index)
         self.register_buffer("weight", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
         self.label_smoothing = label_smoothing
