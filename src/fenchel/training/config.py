@@ -32,7 +32,8 @@ class TrainingConfig:
         checkpoint_every: steps after which a checkpoint may be written; None is once an epoch.
         checkpoint_seconds: seconds between checkpoints at least, where writing them takes long. The
             last one is always written.
-        max_seconds: training stops at the first checkpoint after so much time.
+        max_seconds: training stops at the first checkpoint after so much time; the same call goes on
+            for as long again.
         log_every: steps between looks at the training loss. A look waits for the device.
         seed: of the parameters, the order of the batches and the dropout of every step.
         precision: "32-true", "bf16-mixed" or "16-mixed".

@@ -105,8 +105,6 @@ def _is_finished(checkpoint: dict[str, Any], config: TrainingConfig) -> bool:
     """Whether nothing is left to do; a run whose number of epochs was raised has epochs left."""
     progress = Progress(**checkpoint["progress"])
     done = progress.history[-1]["epoch"] if progress.history else 0
-    if config.max_seconds is not None and progress.seconds > config.max_seconds:
-        return True
     return progress.finished and (done >= config.epochs or progress.out_of_patience(config))
 
 

@@ -38,13 +38,13 @@ class Keeper(lightning.Callback):
     ) -> None:
         self.run, self.dev, self.segments = run, dev, segments
         self.progress, self.report = segments.progress, report
-        self._since = self._written = 0.0
+        self._began = self._since = self._written = 0.0
 
     def setup(self, trainer: Any, pl_module: TrainingModule, stage: str) -> None:
         self.dev = self.dev.to(trainer.strategy.root_device)
 
     def on_train_start(self, trainer: Any, pl_module: TrainingModule) -> None:
-        self._since = self._written = time.monotonic()
+        self._began = self._since = self._written = time.monotonic()
 
     def on_train_epoch_end(self, trainer: Any, pl_module: TrainingModule) -> None:
         """Lightning's epoch is our segment."""
@@ -54,7 +54,7 @@ class Keeper(lightning.Callback):
         record = None
         now = time.monotonic()
         progress.seconds, self._since = progress.seconds + now - self._since, now
-        late = trainer.strategy.broadcast(progress.seconds) > (config.max_seconds or float("inf"))
+        late = trainer.strategy.broadcast(now - self._began) > (config.max_seconds or math.inf)
         if late or (ends and (last or epoch % config.validate_every == 0)):
             record = self._validate(trainer, pl_module, epoch)
             if not math.isfinite(record["loss"]):

@@ -13,7 +13,6 @@ from fenchel.recipes.reproductions.origin import commit, sources
 from fenchel.recipes.reproductions.source import Source
 from fenchel.recipes.running import Trained, learn
 from fenchel.training import Run
-from fenchel.training.fit import load_checkpoint
 from fenchel.training.progress import Record
 
 
@@ -64,7 +63,7 @@ class Job:
         voice.say(f"{self.name}: {self.folder}; {', '.join(data.notes)}")
         heard = voice.report
         result = learn(
-            _with_time(self.recipe, self.folder),
+            self.recipe,
             data,
             self.folder,
             public=self.source.public,
@@ -90,18 +89,6 @@ class Job:
         figures = figures_of(trained, getattr(data, split))[0] | way
         keep_figures(run, split, figures)
         return figures
-
-
-def _with_time(recipe: Recipe, folder: Path) -> Recipe:
-    """A limit of time holds for one sitting: what a stopped run has used before does not count."""
-    given = recipe.training.max_seconds
-    if given is None or not (folder / "config.json").exists():
-        return recipe
-    run = Run.load(folder)
-    if not run.checkpoint_path.exists():
-        return recipe
-    used = load_checkpoint(run)["progress"]["seconds"]
-    return replace(recipe, training=replace(recipe.training, max_seconds=given + used))
 
 
 def _way(recipe: Recipe) -> Figures:
