@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from fenchel.recipes.running import Trained
 from tests.cli.conftest import settings
 
 
@@ -30,6 +31,20 @@ def test_another_configuration_does_not_overwrite_a_run(fenchel, run, words):
     assert outcome.code == 2
     assert "holds another run: expected output_alpha=1.5 (or another folder)" in outcome.err
     assert (run / "config.json").read_bytes() == before
+
+
+def test_a_finished_run_takes_another_search_and_another_test_set(fenchel, words, tmp_path):
+    folder, files = tmp_path / "run", [f"--{n}={words / n}.tsv" for n in ("train", "dev")]
+    command = ["train", "inflection", *files, "--out", folder, "--epochs", 1, *settings()]
+    assert fenchel(*command).code == 0
+    asked = fenchel(*command, "--test", words / "test.tsv", "--set", "max_length=1")
+    assert asked.code == 0, asked.err
+    assert "epoch" not in asked.err
+    trained = Trained.load(folder)
+    assert trained.examples()[0] == "test"
+    assert trained.recipe.search.max_length == 1
+    kept = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["test_search"]
+    assert json.loads(fenchel("evaluate", folder, "--json").out) == kept
 
 
 def test_several_files_may_follow_one_option(fenchel, tmp_path):

@@ -57,6 +57,13 @@ def test_a_run_of_another_version(run: Path):
         Run.load(run)
 
 
+@pytest.mark.parametrize("text", ["[]", "3", "null", "{}"])
+def test_a_description_of_something_else(run: Path, text: str):
+    (run / "config.json").write_text(text)
+    with pytest.raises(FenchelError, match=r"this version: expected format 1.*got format None"):
+        Run.load(run)
+
+
 def test_a_run_with_an_unknown_setting(run: Path):
     _edit(run / "config.json", lambda state: state["model"].update(flavour="sour"))
     with pytest.raises(FenchelError, match=r"this version.*flavour"):

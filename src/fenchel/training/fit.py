@@ -72,6 +72,8 @@ def fit(
     checkpoint = _checkpoint(run)
     if checkpoint is None or not _is_finished(checkpoint, training_config):
         _train(run, train, dev, checkpoint, report, progress_bar)
+    else:
+        _keep_recipe(run)
     return _result(run)
 
 
@@ -106,6 +108,13 @@ def _is_finished(checkpoint: dict[str, Any], config: TrainingConfig) -> bool:
     progress = Progress(**checkpoint["progress"])
     done = progress.history[-1]["epoch"] if progress.history else 0
     return progress.finished and (done >= config.epochs or progress.out_of_patience(config))
+
+
+def _keep_recipe(run: Run) -> None:
+    """Training is over, but a recipe also says how answers are found and where the files are."""
+    before = Run.load(run.path)
+    if run.recipe is not None and run.recipe != before.recipe:
+        replace(before, recipe=run.recipe).save()
 
 
 def _train(

@@ -80,10 +80,11 @@ class Run:
         if not (path / "config.json").is_file():
             raise rule("a run is a folder", expected="a config.json", got=f"none in {path}")
         state = load_json(path / "config.json")
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            made = state.get("version", "unknown") if isinstance(state, dict) else "unknown"
+        known: Mapping[str, Any] = state if isinstance(state, dict) else {}
+        if known.get("format") != FORMAT:
             expected = f"format {FORMAT}, of fenchel {fenchel.__version__}"
-            got = f"format {state.get('format')!r}, of fenchel {made}" if made else "something else"
+            made = known.get("version", "unknown")
+            got = f"format {known.get('format')!r}, of fenchel {made}"
             raise rule(f"the run {path} is of this version", expected=expected, got=got)
         codec = Codec.from_state(load_json(path / "codec.json"))
         try:
