@@ -11,10 +11,12 @@ import torch
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
+from torch.distributions import Normal
 
 import fenchel
 from fenchel import plot
 from fenchel.plot.surfaces import surface
+from fenchel.search import Answer, Completion, CompletionStep, Hypothesis
 
 MAPS = {
     "softmax": fenchel.softmax,
@@ -108,6 +110,22 @@ def test_bars_are_the_probabilities_and_zeros_have_dots():
         torch.testing.assert_close(heights, p, rtol=0, atol=1e-12)
         assert list(dot.get_xdata()) == [i for i in range(4) if p[i] == 0]
     assert len(dots[1].get_xdata()) == 2
+
+
+COMPLETION = Completion((CompletionStep(2, 0.5, ((2, 0.5),), 2),))
+TOLD = {
+    "lattice": lambda words: plot.lattice(
+        Answer((Hypothesis((0, 1), 0.5, -0.7, True),), 0.0), words, title=" ".join(words)
+    ),
+    "autocompletion": lambda words: plot.autocompletion(COMPLETION, words, eos=9),
+    "segments": lambda words: plot.segments(words, [1.0, 2.0, 0.0]),
+    "density_over_text": lambda words: plot.density_over_text(words, Normal(0.5, 0.1)),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_signs_of_formulas_are_letters_in_a_text(name, tmp_path):
+    TOLD[name](["$5_$", "for", "$^$"]).figure.savefig(tmp_path / "text.svg")
 
 
 def test_alpha_sweep_draws_two_panels_on_the_given_figure():

@@ -50,7 +50,8 @@ def density_over_text(
     ax.plot(t.numpy(), height.numpy(), color=colour, linewidth=2)
     middles = (torch.arange(len(words), dtype=torch.float64) + 0.5) / len(words)
     style_axes(ax)
-    ax.set_xticks(middles.numpy(), list(words), rotation=45 if len(words) > 12 else 0)
+    turn = 45 if len(words) > 12 else 0
+    ax.set_xticks(middles.numpy(), list(words), rotation=turn, parse_math=False)
     for label, seen in zip(ax.get_xticklabels(), _touched(t, height, len(words)), strict=True):
         label.set_color(INK if seen else FAINT)
         label.set_fontweight("bold" if seen else "normal")

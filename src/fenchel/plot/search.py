@@ -40,13 +40,14 @@ def lattice(
         _line(ax, x, y, edge.mass)
         ax.text(
             x[1], y[1], name(edge.token), ha="center", va="center", fontsize=11, color=plot.INK,
+            parse_math=False,
             bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": BLUE}, zorder=3,
         )  # fmt: skip
         if len(following[edge.source]) > 1:
             middle = (x[1] - 0.16 - LETTER * len(name(edge.token)) / 2, y[1] - 0.12)
             ax.text(*middle, percent(edge.probability), ha="right", fontsize=8, color=plot.FAINT)
     _ends(ax, drawn, places, heights)
-    ax.set_title(title, color=plot.INK, fontsize=12)
+    ax.set_title(title, color=plot.INK, fontsize=12, parse_math=False)
     ax.set(xlim=(-0.2, places[-1] + 1.3), ylim=(rows - 0.4, -0.6))
     ax.axis("off")
     return ax
@@ -113,7 +114,7 @@ def _words(ax: Any, x: float, step: CompletionStep, name: Label) -> None:
     """The candidates of one step below each other, and how many are not shown."""
     from fenchel import plot
 
-    centred: dict[str, Any] = {"ha": "center", "va": "center"}
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}
     column = _column(step)
     for height, (token, _) in enumerate(column):
         weight = "bold" if token == step.token else "normal"

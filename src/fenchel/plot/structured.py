@@ -108,7 +108,8 @@ def segments(
             if place and value != p[place - 1].item():
                 ax.plot([place - 0.5] * 2, [-depth - 0.42, -depth + 0.42], color="white", lw=2)
     style_axes(ax)
-    ax.set_xticks(range(len(words)), words, rotation=35, ha="right", fontsize=10)
+    places = range(len(words))
+    ax.set_xticks(places, words, rotation=35, ha="right", fontsize=10, parse_math=False)
     ax.set_yticks([-depth for depth in range(len(maps))], list(maps), fontsize=10)
     ax.set(xlim=(-0.5, len(words) - 0.5), ylim=(-len(maps) + 0.5, 0.5))
     ax.grid(False)
