@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 import pytest
 import torch
 
@@ -10,11 +13,11 @@ from fenchel import FenchelError, search
 NAN = float("nan")
 GOOD = torch.tensor([0, 0, 0.5, 0.3, 0.2])
 SEARCHES = {
-    "beam": lambda stepper: search.beam_search(stepper, max_length=4),
-    "exact": lambda stepper: search.exact_search(stepper, max_length=4),
-    "support": lambda stepper: search.support(stepper, max_length=4),
-    "sample": lambda stepper: search.sample(stepper, 5, max_length=4),
-    "autocomplete": lambda stepper: search.autocomplete(stepper, [(3, 4)]),
+    "beam": partial(search.beam_search, max_length=4),
+    "exact": partial(search.exact_search, max_length=4),
+    "support": partial(search.support, max_length=4),
+    "sample": partial(search.sample, count=5, max_length=4),
+    "autocomplete": partial(search.autocomplete, sequences=[(3, 4)]),
 }
 NO_DISTRIBUTIONS = {
     "NaN": [0, 0, 0.5, NAN, 0.2],
@@ -52,18 +55,32 @@ def test_prefixes_that_are_not_in_use_may_have_any_probabilities() -> None:
     assert answer.best.tokens == (3,)
 
 
+COUNTS = {
+    "max_length": search.beam_search,
+    "width": search.beam_search,
+    "answers": search.beam_search,
+    "nodes": search.exact_search,
+    "limit": search.support,
+    "count": search.sample,
+}
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "3", True])
-@pytest.mark.parametrize("name", ["max_length", "width"])
+@pytest.mark.parametrize("name", COUNTS)
 def test_counts_are_positive_integers(name: str, wrong: object) -> None:
     stepper = search.PrefixStepper([lambda prefix: GOOD])
-    sizes: dict = {"max_length": 4, "width": 2, name: wrong}
+    sizes: dict = {"max_length": 4, name: wrong}
     with pytest.raises(FenchelError, match=f"{name} must be positive"):
-        search.beam_search(stepper, **sizes)
+        COUNTS[name](stepper, **sizes)
+    assert COUNTS[name](stepper, **{**sizes, name: np.int64(3)})
 
 
-def test_the_end_is_a_token() -> None:
-    with pytest.raises(FenchelError, match="eos is a token"):
-        search.beam_search(search.PrefixStepper([lambda prefix: GOOD]), max_length=4, eos=-1)
+@pytest.mark.parametrize("wrong", [-1, 2.0, "3", True, None])
+@pytest.mark.parametrize("mark", ["bos", "eos"])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_begin_and_end_are_tokens(name: str, mark: str, wrong: object) -> None:
+    with pytest.raises(FenchelError, match=f"{mark} is a token"):
+        SEARCHES[name](search.PrefixStepper([lambda prefix: GOOD]), **{mark: wrong})
 
 
 @pytest.mark.parametrize("token", [5, -1])
@@ -76,6 +93,18 @@ def test_autocompletion_takes_tensors() -> None:
     stepper = search.PrefixStepper([lambda prefix: GOOD])
     given = search.autocomplete(stepper, torch.tensor([[3, 4]]))  # type: ignore[arg-type]
     assert given == search.autocomplete(stepper, [(3, 4)])
+
+
+def test_a_function_of_prefixes_may_return_a_list() -> None:
+    lists = search.PrefixStepper([lambda prefix: GOOD.tolist()])  # type: ignore[list-item]
+    rows = search.PrefixStepper([lambda prefix: GOOD])
+    assert search.beam_search(lists, max_length=2) == search.beam_search(rows, max_length=2)
+
+
+def test_functions_of_prefixes_have_one_vocabulary() -> None:
+    stepper = search.PrefixStepper([lambda prefix: GOOD, lambda prefix: torch.eye(4)[2]])
+    with pytest.raises(FenchelError, match=r"one vocabulary.*got \[\(4,\), \(5,\)\]"):
+        search.beam_search(stepper, max_length=2)
 
 
 def test_a_stepper_has_sentences() -> None:

@@ -11,7 +11,7 @@ from fenchel.search.answers import Answer
 from fenchel.search.candidates import Candidates
 from fenchel.search.history import History
 from fenchel.search.largest import in_order
-from fenchel.search.sizes import positive
+from fenchel.search.sizes import marks, positive
 from fenchel.search.soundness import Soundness
 from fenchel.search.stepper import BOS, EOS, Stepper, reorder, step, steps_between_checks, take_rows
 
@@ -56,6 +56,7 @@ def beam_search(
     """
     answers = width if answers is None else answers
     positive(width=width, max_length=max_length, answers=answers)
+    marks(bos=bos, eos=eos)
     history = History(stepper, width, max_length)
     beam = Beam.start(stepper, width, answers)
     tokens = torch.full_like(beam.scores, bos, dtype=torch.int64)

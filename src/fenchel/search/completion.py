@@ -13,7 +13,7 @@ from torch import Tensor
 from fenchel.errors import rule
 from fenchel.search.labels import Symbols, labels, percent
 from fenchel.search.largest import largest
-from fenchel.search.sizes import positive
+from fenchel.search.sizes import marks, positive
 from fenchel.search.soundness import Soundness, totals
 from fenchel.search.stepper import BOS, EOS, Stepper, step
 
@@ -101,6 +101,7 @@ def autocomplete(
     → ■
     """
     positive(candidates=candidates)
+    marks(bos=bos, eos=eos)
     if len(sequences) != stepper.batch_size:
         raise rule(
             "one sequence a sentence", expected=f"{stepper.batch_size} of them", got=len(sequences)

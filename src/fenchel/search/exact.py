@@ -85,6 +85,7 @@ def support(
     >>> answer.complete, len(answer.hypotheses), sum(h.probability for h in answer.hypotheses)
     (True, 7, 1.0)
     """
+    positive(limit=limit)
     return exact_search(
         stepper, max_length=max_length, answers=limit, width=width, nodes=nodes, bos=bos, eos=eos
     )

@@ -45,10 +45,14 @@ class PrefixStepper:
         """The probabilities after the prefixes that these tokens continue."""
         prefixes = torch.cat((state, tokens.unsqueeze(-1)), -1)
         rows = [
-            torch.stack([self._ask(row, tuple(prefix[1:])) for prefix in of_row])
+            self._ask(row, tuple(prefix[1:]))
             for row, of_row in enumerate(prefixes.tolist())
+            for prefix in of_row
         ]
-        return torch.stack(rows), prefixes
+        shapes = sorted({tuple(row.shape) for row in rows})
+        if len(shapes) > 1:
+            raise rule("all prefixes have one vocabulary", expected="one shape", got=shapes)
+        return torch.stack(rows).unflatten(0, tokens.shape), prefixes
 
     def select(self, rows: Tensor) -> PrefixStepper:
         """The stepper of some of the sentences."""
@@ -57,5 +61,5 @@ class PrefixStepper:
     def _ask(self, row: int, prefix: tuple[int, ...]) -> Tensor:
         known = self._known[row]
         if prefix not in known:
-            known[prefix] = self._distributions[row](prefix)
+            known[prefix] = torch.as_tensor(self._distributions[row](prefix))
         return known[prefix]

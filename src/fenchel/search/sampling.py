@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.search.answers import Hypothesis
-from fenchel.search.sizes import positive
+from fenchel.search.sizes import marks, positive
 from fenchel.search.soundness import Soundness, totals
 from fenchel.search.stepper import BOS, EOS, Stepper, step, steps_between_checks
 
@@ -39,6 +39,7 @@ def sample(
     [(3, 3), (3,), (), ()]
     """
     positive(count=count, max_length=max_length)
+    marks(bos=bos, eos=eos)
     shape, device = (stepper.batch_size, count), stepper.device
     tokens = torch.full(shape, bos, device=device)
     scores = torch.zeros(shape, dtype=torch.float64, device=device)

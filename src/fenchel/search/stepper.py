@@ -50,8 +50,6 @@ def step(stepper: Stepper, tokens: Tensor, state: State, eos: int) -> tuple[Tens
     """One step of the stepper, whose probabilities must have the promised shape."""
     probabilities, state = stepper(tokens, state)
     shape = tuple(probabilities.shape)
-    if eos < 0:
-        raise rule("eos is a token", expected="an integer of at least 0", got=eos)
     if shape[:-1] != tuple(tokens.shape) or shape[-1] <= max(eos, 1):
         raise rule(
             "a stepper returns probabilities of all tokens after each prefix",
