@@ -44,8 +44,9 @@ def test_the_frequent_come_first_whatever_the_order_of_the_text(text):
 def test_a_symbol_is_not_twice_in_a_vocabulary():
     with pytest.raises(FenchelError, match="expected each symbol once, got 'a' twice"):
         Vocabulary("aba")
-    with pytest.raises(FenchelError, match="a list of symbols"):
-        Vocabulary.from_state({"a": 1})
+    for state in ({"a": 1}, "abc", None, [1, 2]):
+        with pytest.raises(FenchelError, match="a list of symbols"):
+            Vocabulary.from_state(state)
 
 
 @pytest.mark.parametrize("segmentation", SEGMENTATIONS, ids=lambda s: type(s).__name__)
@@ -132,8 +133,11 @@ def test_unknown_symbols_are_named_once_in_their_order():
 
 
 def test_a_number_outside_the_vocabulary_is_refused():
-    with pytest.raises(FenchelError, match="expected 0 to 4"):
-        Vocabulary(["a"]).symbols([4, 5])
+    for outside in (5, -1, -100):
+        with pytest.raises(FenchelError, match=f"expected 0 to 4, got {outside}"):
+            Vocabulary(["a"]).symbols([4, outside])
+    with pytest.raises(FenchelError, match="max_size is a size: expected at least 0"):
+        Vocabulary.build("aab", max_size=-1)
 
 
 def test_rare_symbols_are_unknown():

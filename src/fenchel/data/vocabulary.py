@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
@@ -56,6 +56,8 @@ class Vocabulary:
         At most `max_size` of them (the four special ones not counted) are kept. Symbols of equal
         frequency are in the order of their code points, so the order of the text does not matter.
         """
+        if max_size is not None and max_size < 0:
+            raise rule("max_size is a size", expected="at least 0, or None", got=max_size)
         kept = [symbol for symbol, count in counts.items() if count >= min_count]
         kept.sort(key=lambda symbol: (-counts[symbol], symbol))
         return cls(kept[:max_size])
@@ -77,14 +79,12 @@ class Vocabulary:
 
     def symbols(self, ids: Iterable[int]) -> list[str]:
         """The symbol of every number."""
-        names = self._names
-        try:
-            return [names[i] for i in ids]
-        except IndexError as error:
+        names, asked = self._names, list(ids)
+        if asked and not 0 <= min(asked) <= max(asked) < len(names):
+            outside = next(i for i in asked if not 0 <= i < len(names))
             expected = f"0 to {len(names) - 1}"
-            raise rule(
-                "numbers are of this vocabulary", expected=expected, got="a larger one"
-            ) from error
+            raise rule("numbers are of this vocabulary", expected=expected, got=outside)
+        return [names[i] for i in asked]
 
     def state(self) -> list[str]:
         """What `from_state` needs, as JSON can hold it."""
@@ -93,6 +93,6 @@ class Vocabulary:
     @classmethod
     def from_state(cls, state: Any) -> Vocabulary:
         """The vocabulary that had this `state`."""
-        if not isinstance(state, Sequence) or not all(isinstance(name, str) for name in state):
+        if not isinstance(state, list) or not all(isinstance(name, str) for name in state):
             raise rule("a vocabulary is stored as a list of symbols", expected="texts", got=state)
         return cls(state)
