@@ -61,3 +61,6 @@ def test_nothing_in_nothing_out():
 def test_a_model_without_its_codec_is_refused():
     with pytest.raises(FenchelError, match="used with its codec"):
         predict(_model(0), None, EXAMPLES)
+    other = Codec.fit([Example("abcdefghij", "xyz")])
+    with pytest.raises(FenchelError, match=r"expected vocabularies of 7 and 7, got 14 and 7"):
+        predict(_model(0), other, EXAMPLES)

@@ -71,8 +71,14 @@ def predict(
 
 def _models(model: Models, codec: Codec | None) -> tuple[list[Seq2Seq], Codec]:
     if isinstance(model, Run):
-        return [model.model], codec or model.codec
+        model, codec = model.model, codec or model.codec
     models = [model] if isinstance(model, Seq2Seq) else list(model)
     if codec is None or not models:
         raise rule("a model is used with its codec", expected="both", got="one of them")
+    sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
+    for each in models:
+        if (each.config.source_size, each.config.target_size) != sizes:
+            expected = f"vocabularies of {each.config.source_size} and {each.config.target_size}"
+            got = f"{sizes[0]} and {sizes[1]}"
+            raise rule("a model is used with its codec", expected=expected, got=got)
     return models, codec
