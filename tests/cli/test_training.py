@@ -83,6 +83,7 @@ def test_several_files_may_follow_one_option(fenchel, tmp_path):
         (["inflection", "--set", "hiden_size=3"], "'hidden_size' (the nearest)"),
         (["inflection", "--set", "hidden_size=three"], "expected a whole number, got 'three'"),
         (["inflection", "--set", "hidden_size=3"], "two directions"),
+        (["inflection", "--seed", str(2**64)], "seed is a seed of PyTorch: expected at most"),
         (["translation"], "--train FILE of lines source<tab>target"),
         (["inflection", "--train", "nowhere.tsv"], "nowhere.tsv"),
     ],

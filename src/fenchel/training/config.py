@@ -11,6 +11,7 @@ from fenchel.errors import rule
 SCHEDULES = ("halve", "cosine")
 MONITORS = ("accuracy", "exact", "loss")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ class TrainingConfig:
                 check_count(name, getattr(self, name), least=1)
         for name in ("warmup_steps", "seed"):
             check_count(name, getattr(self, name), least=0)
+        if self.seed > LARGEST_SEED:
+            raise rule(
+                "seed is a seed of PyTorch", expected=f"at most {LARGEST_SEED}", got=self.seed
+            )
         for name in ("learning_rate", "clip", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
