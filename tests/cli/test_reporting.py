@@ -15,3 +15,10 @@ def test_a_report_is_one_page_with_all_its_parts(fenchel, run, tmp_path):
     assert text.count("<article>") == 2
     assert not re.search(r"(src|href)=|url\(|https?:", text)
     assert len(text) < 200_000
+
+
+def test_a_report_without_examples_does_not_announce_any(fenchel, run, tmp_path):
+    fenchel("report", run, "--out", tmp_path / "page.html", "--examples", 0)
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert ">Supports<" in text
+    assert ">Examples<" not in text

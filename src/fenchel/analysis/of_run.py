@@ -58,6 +58,7 @@ def sections_of(
         {name: found.series(name) for name in ("attention", "output")},
     )
     chosen = choose(examples, answers, run.codec, shown)
+    text = "Every answer of non-zero probability that the search found, and where the model looked."
     return [
         Section(
             "Figures",
@@ -72,7 +73,7 @@ def sections_of(
         Section("Supports", charts=[by_position]),
         Section(
             "Examples",
-            "Every answer of non-zero probability that the search found, and where the model looked.",
+            text if chosen else "",
             predictions=[prediction_of(trained, examples[k], answers[k]) for k in chosen],
         ),
     ]
