@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
@@ -125,6 +126,18 @@ def test_evaluation_prints_one_object_with_the_main_figure(fenchel, run, words):
     other = json.loads(fenchel("evaluate", run, "--data", words / "train.tsv", "--json").out)
     assert other["examples"] == 14
     assert json.loads((run / "metrics.json").read_text(encoding="utf-8")) == kept
+
+
+def test_a_run_that_cannot_be_written_to_is_measured(fenchel, run, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("fenchel.recipes.figures.save_json", refuse)
+    outcome = fenchel("evaluate", run, "--json")
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["examples"] == 3
+    assert "the figures are not kept" in outcome.err
+    assert "Permission denied" in outcome.err
 
 
 def test_what_was_held_out_is_measured_again(fenchel, words, tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fenchel.analysis.figures import explained
-from fenchel.cli.console import grid, note, out, write_json
+from fenchel.cli.console import grid, note, out, warn, write_json
 from fenchel.cli.options import AsJson, Beam, Measured, RunFolder
 from fenchel.cli.progress import counting
 
@@ -39,13 +39,23 @@ def evaluated(
     keep: bool = True,
 ) -> dict[str, object]:
     """The figures of a run; they are kept in its folder unless the data or the search are others."""
-    from fenchel.recipes.figures import figures_of, keep_figures
+    from fenchel.recipes.figures import figures_of
 
     with counting(f"answering {split}", len(examples)) as progress:
         figures, _ = figures_of(trained, examples, width=beam, progress=progress)
     if keep:
-        keep_figures(trained.run, split, figures)
+        _keep(trained, split, figures)
     return figures
+
+
+def _keep(trained: Trained, split: str, figures: dict[str, object]) -> None:
+    """Keep the figures in the run's folder; where nothing can be written they are only shown."""
+    from fenchel.recipes.figures import keep_figures
+
+    try:
+        keep_figures(trained.run, split, figures)
+    except OSError as error:
+        warn(f"the figures are not kept in {trained.run.path}: {error.strerror or error}")
 
 
 def show(figures: Mapping[str, object], metric: str, title: str) -> None:
