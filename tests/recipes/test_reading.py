@@ -42,6 +42,25 @@ def test_a_development_set_is_held_out_the_same_way_every_time(tmp_path):
     assert other.dev != first.dev
 
 
+@pytest.mark.parametrize("name", ["german-dev.tsv", "others.tsv"])
+def test_questions_that_were_learned_from_are_told(tmp_path, name):
+    learned = write(tmp_path / "german-train.tsv", ["a\tb\tV", "a\tb\tN", "a\tb\tV"])
+    other = write(tmp_path / name, ["a\tx\tV", "c\td\tV"])
+    notes = splits(recipe("inflection"), [learned], [other], [other]).notes
+    assert "1 of the 2 examples of dev are also asked in training" in notes
+    assert "1 of the 2 examples of test are also asked in training" in notes
+    (note, _) = splits(
+        recipe("inflection"), [learned], [write(tmp_path / "b", ["c\td\tV"])], [other]
+    ).notes
+    assert note == "learning from 3 examples"
+
+
+def test_the_same_word_of_another_language_is_another_question(tmp_path):
+    lines = ["a\tb\tV"]
+    german, dutch, other = (write(tmp_path / f"{n}.tsv", lines) for n in ("german", "dutch", "low"))
+    assert len(splits(recipe("inflection"), [german, dutch], [other], []).notes) == 1
+
+
 def test_one_example_cannot_be_split(tmp_path):
     path = write(tmp_path / "train.tsv", ["a\tb\tV"])
     with pytest.raises(FenchelError, match="two examples or --dev"):

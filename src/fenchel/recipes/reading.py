@@ -58,7 +58,25 @@ def splits(recipe: Recipe, train: Paths, dev: Paths, test: Paths) -> Splits:
         examples, chosen = _held_out(recipe, examples)
         notes.append(f"without --dev, {len(chosen)} of them are held out to choose the best epoch")
     measured = read(recipe.data, test, need_targets=True) if test else []
+    notes += _also_learned(examples, {"dev": chosen, "test": measured})
     return Splits(examples, chosen, measured, tuple(notes))
+
+
+def _also_learned(learned: list[Example], others: dict[str, list[Example]]) -> list[str]:
+    """What is said of parts whose questions are also asked in training: their figures flatter."""
+    several = len({example.group for example in learned}) > 1
+
+    def question(example: Example) -> tuple[str, tuple[str, ...]]:
+        hidden = example.has_language and not several  # a model of one language does not see it
+        return example.source, example.tags[1:] if hidden else example.tags
+
+    asked = {question(example) for example in learned}
+    shared = {name: sum(question(e) in asked for e in part) for name, part in others.items()}
+    return [
+        f"{count} of the {len(others[name])} examples of {name} are also asked in training"
+        for name, count in shared.items()
+        if count
+    ]
 
 
 def _shipped(recipe: Recipe, dev: Paths, test: Paths) -> Splits:
