@@ -54,6 +54,11 @@ def test_unknown_symbols_are_reported_and_answered(fenchel, run, typed):
     assert outcome.err.startswith("the model does not know '<FUT>', 'ø'")
 
 
+def test_an_accent_without_its_letter_is_named(fenchel, run, typed):
+    typed("wa\u0308lk\tV;PST\n")
+    assert fenchel("predict", run, "-").err.endswith("not know U+0308 COMBINING DIAERESIS\n")
+
+
 def test_of_many_unknown_symbols_some_are_told(fenchel, run, typed):
     typed("walk\tV;PST\n" + "wålk\tV;PST\n" * 13)
     told = fenchel("predict", run, "-").err.splitlines()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from fenchel.data import Codec, Example
 from fenchel.search import Answer
 
@@ -31,3 +33,14 @@ def asked(example: Example, codec: Codec) -> str:
     'walk V;PST'
     """
     return " ".join(part for part in (example.source, ";".join(codec.tags(example))) if part)
+
+
+def named(symbol: str) -> str:
+    """A symbol in quotes; an accent without its letter, which cannot be seen there, by its name.
+
+    >>> named("ö"), named(chr(0x308))
+    ("'ö'", 'U+0308 COMBINING DIAERESIS')
+    """
+    if len(symbol) == 1 and unicodedata.combining(symbol):
+        return f"U+{ord(symbol):04X} {unicodedata.name(symbol, 'COMBINING MARK')}"
+    return repr(symbol)

@@ -121,11 +121,13 @@ def _answer(
 
 def _tell_unknown(codec: Codec, examples: Sequence[Example]) -> None:
     """Warn of symbols that the model has never seen, and of whose they are if that is a question."""
+    from fenchel.analysis.wording import named
+
     found = [(place, codec.unknown(example)) for place, example in enumerate(examples, start=1)]
     told = [(place, symbols) for place, symbols in found if symbols]
     for place, symbols in told[:MOST_WARNINGS]:
         whose = f"example {place} ({examples[place - 1].source[:40]}): " if len(found) > 1 else ""
-        warn(f"{whose}the model does not know {', '.join(map(repr, symbols))}")
+        warn(f"{whose}the model does not know {', '.join(map(named, symbols))}")
     if len(told) > MOST_WARNINGS:
         warn(f"nor all symbols of {len(told) - MOST_WARNINGS} more examples")
 
