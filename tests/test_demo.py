@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 
 import pytest
@@ -31,6 +32,21 @@ def test_the_demo_trains_compares_draws_and_names_its_files(tmp_path, capsys):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Beside each other" in page
     assert "softmax: the same examples" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--epochs", "0"], "epochs is a number"), (["--out", "/dev/null/x"], "Not a directory")],
+)
+def test_a_mistake_is_one_message(monkeypatch, capsys, tmp_path, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["demo", *arguments])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_path(demo.__file__, run_name="__main__")
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fenchel: ")
+    assert message in line
 
 
 def test_missing_rich_names_the_extra(monkeypatch, tmp_path):

@@ -191,4 +191,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    from fenchel.cli import failures_told
+
+    with failures_told(goes_on=True):
+        main()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from fenchel.errors import FenchelError
 from fenchel.extras import require
@@ -18,14 +19,25 @@ GO_ON = "the same command goes on from the last checkpoint, if one was written"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code: 0, 2 for a broken rule, 130 when interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    _escape_what_cannot_be_printed()
-    try:
+    with failures_told(goes_on=bool(given) and given[0] in LONG):
         require("typer", extra="train")
         require("rich", extra="train")
         from fenchel.cli.app import app
         from fenchel.cli.arguments import spread
 
         app(args=spread(given), prog_name="fenchel")
+
+
+@contextmanager
+def failures_told(*, goes_on: bool) -> Iterator[None]:
+    """Leave with one message and an exit code where a rule is broken, a file fails, or a person stops.
+
+    `goes_on` says that what was stopped goes on when it is called again.
+    """
+    interrupted = f"interrupted; {GO_ON}" if goes_on else "interrupted"
+    _escape_what_cannot_be_printed()
+    try:
+        yield
     except FenchelError as error:
         _complain(str(error))
         sys.exit(BROKEN_RULE)
@@ -34,18 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(f"{where}{error.strerror or error}")
         sys.exit(BROKEN_RULE)
     except KeyboardInterrupt:
-        _say_interrupted(given)
+        _complain(interrupted)
         sys.exit(INTERRUPTED)
     except SystemExit as left:
         # Typer and Lightning both turn an interruption into an exit of their own.
         if left.code == INTERRUPTED or isinstance(left.__context__, KeyboardInterrupt):
-            _say_interrupted(given)
+            _complain(interrupted)
             sys.exit(INTERRUPTED)
         raise
-
-
-def _say_interrupted(arguments: Sequence[str]) -> None:
-    _complain(f"interrupted; {GO_ON}" if arguments and arguments[0] in LONG else "interrupted")
 
 
 def _escape_what_cannot_be_printed() -> None:
