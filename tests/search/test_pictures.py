@@ -75,6 +75,20 @@ def test_the_autocompletion_has_the_candidates_and_joins_what_is_certain():
     assert texts(plot.autocompletion(hidden, "··.ab")) == ["a", "b", "a", "+1", "a", "■"]
 
 
+@pytest.mark.parametrize(("symbol", "plain"), [("日本", "abcd"), ("e\u0301", "e")])
+def test_symbols_have_the_room_that_they_take(symbol: str, plain: str):
+    def widths(shown: str) -> list[float]:
+        (completion,) = autocomplete(PrefixStepper([lambda prefix: torch.eye(4)[3]]), [(3,)])
+        pictures = (
+            plot.lattice(answer(), lambda token: shown),
+            plot.autocompletion(completion, lambda token: shown),
+        )
+        return [ax.get_xlim()[1] for ax in pictures]
+
+    assert widths(symbol) == widths(plain)
+    assert widths(symbol) != widths(plain + "a")
+
+
 def test_given_axes_are_drawn_on_and_returned():
     ax = Figure().subplots()
     assert plot.lattice(answer(), chr, ax=ax) is ax

@@ -44,7 +44,7 @@ def lattice(
             bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": BLUE}, zorder=3,
         )  # fmt: skip
         if len(following[edge.source]) > 1:
-            middle = (x[1] - 0.16 - LETTER * len(name(edge.token)) / 2, y[1] - 0.12)
+            middle = (x[1] - 0.16 - _width(name(edge.token)) / 2, y[1] - 0.12)
             ax.text(*middle, percent(edge.probability), ha="right", fontsize=8, color=plot.FAINT)
     _ends(ax, drawn, places, heights)
     ax.set_title(title, color=plot.INK, fontsize=12, parse_math=False)
@@ -71,7 +71,7 @@ def autocompletion(
         return END if token == eos else known(token)
 
     columns = [_column(step) for step in completion.steps]
-    widths = [0.3 + LETTER * max(len(name(t)) for t, _ in column) for column in columns]
+    widths = [0.3 + max(_width(name(t)) for t, _ in column) for column in columns]
     rows = 1 + max(map(len, columns))
     if ax is None:
         ax = plot.new_figure(0.4 + sum(widths), 0.3 + 0.36 * rows).subplots()
@@ -87,6 +87,13 @@ def autocompletion(
     ax.set(xlim=(-0.05, x + 0.05), ylim=(rows - 0.6, -0.6))
     ax.axis("off")
     return ax
+
+
+def _width(symbol: str) -> float:
+    """The room that a symbol takes: a wide letter takes that of two, an accent none."""
+    from fenchel.search.labels import columns
+
+    return LETTER * columns(symbol)
 
 
 def _column(step: CompletionStep) -> tuple[tuple[int, float], ...]:
@@ -175,7 +182,7 @@ def _places(lattice: Lattice, name: Label) -> list[float]:
     for edge in lattice.edges:
         if edge.token is not None:
             length = len(lattice.nodes[edge.target])
-            widest[length] = max(widest[length], LETTER * len(name(edge.token)))
+            widest[length] = max(widest[length], _width(name(edge.token)))
             forks[length] |= len(following[edge.source]) > 1
     places = [0.0]
     for length in range(1, len(widest)):
