@@ -54,7 +54,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
         monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
         monkeypatch.setattr(entmax, "groups_shape", _small_groups)
-        monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: configuration.Tile(2, 1, 4, 1))
+        monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: configuration.Tile(2, 1, 4, 1, 2))
         monkeypatch.setattr(entmax_loss, "groups_shape", _small_groups)
         monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: configuration.Tile(4, 1, 4, 1))
         monkeypatch.setattr(weight_gradient, "groups_shape", _small_groups)

@@ -180,7 +180,7 @@ def _entmax_near_rows(tensors: list[Any], eps: float, rows: Rows, steps: list[St
         *tensors[:3], eps, rows.columns, rows.middle, rows.inner, *steps[:3],
         LEVELS=rows.levels, POWERS=powers, HEAVY=eps < HEAVY.value,
         EVEN=rows.columns % (tile.slabs * tile.width) == 0,
-        J=tile.slabs, K=tile.width, num_warps=tile.warps, maxnreg=tile.registers,
+        J=tile.slabs, K=tile.width, V=tile.vector, num_warps=tile.warps, maxnreg=tile.registers,
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from fenchel.kernels.triton.elementary import (
     power_of_sum,
     rest_of_inverse,
 )
-from fenchel.kernels.triton.entries import FARTHEST, GENERAL, two_sum
+from fenchel.kernels.triton.entries import FARTHEST, GENERAL, base_of_nothing, two_sum
 
 # What is known of e = alpha - 1, and so which powers are exact enough. Up to POWERS_ABOVE, e > 0.
 COARSE_ABOVE: tl.constexpr = tl.constexpr(0)  # the hardware's, for half precision
@@ -93,14 +93,14 @@ def _series(w, e, POWERS: tl.constexpr):
 
 
 @triton.jit
-def _difference(z, point, e, inverse, POWERS: tl.constexpr):
-    """u = z - A, bounded where p = 0."""
+def _bounded(u, e, inverse, POWERS: tl.constexpr):
+    """u = x - A, not so far below 0 that t cannot be finite, or that p would be anything but 0."""
     farthest = -BEYOND * inverse
     if POWERS == POWERS_BELOW or POWERS == COARSE_BELOW:
         farthest = FARTHEST
     elif POWERS == ANY_POWERS:
         farthest = tl.where(e > 0.0, farthest, FARTHEST)
-    return tl.maximum(z - point, farthest)
+    return tl.maximum(u, farthest)
 
 
 @triton.jit
@@ -116,7 +116,7 @@ def _in_series(w, POWERS: tl.constexpr):
 @triton.jit
 def _by_series(z, point, e, inverse, POWERS: tl.constexpr):
     """(p, t) from u = x - A."""
-    u = _difference(z, point, e, inverse, POWERS)
+    u = _bounded(z - point, e, inverse, POWERS)
     w = e * u
     t = tl.maximum(w + 1.0, SMALLEST)
     curved = u * (_series(w, e, POWERS) * w + LOG2_E_REST)
@@ -176,9 +176,9 @@ def fine_power(z, point, e, inverse, POWERS: tl.constexpr):
 
 
 @triton.jit
-def plain_power(z, point, e, inverse, POWERS: tl.constexpr):
-    """p at A = point, good enough to be written if it need not be added up."""
-    u = _difference(z, point, e, inverse, POWERS)
+def plain_power(z, point, step, e, inverse, POWERS: tl.constexpr):
+    """p at A = point + step, good enough to be written if it need not be added up; 0 at -inf."""
+    u = _bounded((z - point) - step, e, inverse, POWERS)
     w = e * u
     t = tl.maximum(w + 1.0, SMALLEST)
     if POWERS == COARSE_ABOVE or POWERS == COARSE_BELOW:
@@ -189,7 +189,8 @@ def plain_power(z, point, e, inverse, POWERS: tl.constexpr):
             y = tl.where(w > -1.0, y, float("-inf"))
         else:
             y = tl.where(_in_series(w, POWERS), y, fast_log2(t) * inverse)
-    return tl.exp2(y)
+    p = tl.exp2(y)
+    return p if POWERS <= POWERS_ABOVE else tl.where(t < base_of_nothing(e), p, 0.0)
 
 
 @triton.jit

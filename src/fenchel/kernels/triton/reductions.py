@@ -132,6 +132,42 @@ def sum_of_fours(tile):
 
 
 @triton.jit
+def thread_sum(slab, V: tl.constexpr):
+    """The sums of every V neighbours along K, those that one thread holds, by halves."""
+    a: tl.constexpr = slab.shape[0]
+    b: tl.constexpr = slab.shape[1]
+    K: tl.constexpr = slab.shape[2] // V
+    for _ in tl.static_range(MOST_HALVES):
+        if slab.shape[2] > K:
+            slab = tl.sum(tl.reshape(slab, [a, b, slab.shape[2] // 2, 2]), axis=3)
+    return slab
+
+
+@triton.jit
+def thread_max(slab, V: tl.constexpr):
+    """The largest of every V neighbours along K; NaN wins."""
+    if V == 1:
+        return slab
+    else:
+        a: tl.constexpr = slab.shape[0]
+        b: tl.constexpr = slab.shape[1]
+        return tl.reduce(tl.reshape(slab, [a, b, slab.shape[2] // V, V]), 3, larger)
+
+
+@triton.jit
+def of_threads(values, V: tl.constexpr):
+    """A value for every V neighbours along K, as a slab."""
+    if V == 1:
+        return values
+    else:
+        a: tl.constexpr = values.shape[0]
+        b: tl.constexpr = values.shape[1]
+        K: tl.constexpr = values.shape[2]
+        wide = tl.broadcast_to(tl.expand_dims(values, 3), [a, b, K, V])
+        return tl.reshape(wide, [a, b, K * V])
+
+
+@triton.jit
 def slab_max(tile):
     """The maxima over J, as a tile with J = 1; NaN wins."""
     return tl.reduce(tile, SLAB_AXIS, larger, keep_dims=True)
