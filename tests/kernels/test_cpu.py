@@ -183,3 +183,18 @@ def test_a_second_process_compiles_nothing():
     used, loaded = run_in_a_process(script).split()
     assert int(used) >= 2
     assert loaded == used
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("columns", [5, 64, 100, 256, 700])
+def test_a_row_gets_among_others_what_it_gets_alone(columns, dtype):
+    """Short rows are solved many at a time, whatever the alpha of each."""
+    x = torch.randn(41, columns, dtype=dtype)
+    x[3], x[7, 1], x[20] = -torch.inf, torch.nan, 0.0
+    own = torch.tensor([1.0, 1.05, 1.3, 1.5, 1.6, 1.9, 2.0, 2.5, 0.7])[torch.arange(41) % 9, None]
+    for alpha in (1.1, 1.3, 1.5, 1.75, 2.0, own):
+        together = on("cpu", fenchel.entmax, x, alpha)
+        for i, p in enumerate(together):
+            each = alpha[i] if isinstance(alpha, Tensor) else alpha
+            alone = on("cpu", fenchel.entmax, x[i], each)
+            assert torch.equal(p.nan_to_num(-1.0), alone.nan_to_num(-1.0))

@@ -21,7 +21,8 @@ from fenchel.kernels.cpu.memory import device
 
 LOG2_E, LN_2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)
 LOG2_E_REST = np.float32(1.4426950408889634 - float(LOG2_E))
-SMALLEST_EXPONENT = np.float32(-126)  # 2^-126 is the smallest normal float32
+SMALLEST_EXPONENT = np.float32(-125)  # 2^-126 is the smallest normal float32
+ROUND = np.float32(12582912)  # 1.5 2^23: adding it leaves the nearest integer in the lowest bits
 LARGEST_EXPONENT = np.float32(127)
 ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 
@@ -68,6 +69,18 @@ def fused(typingctx, factor, other, summand):
 
 
 @device
+def scaled(typingctx, number, rounded):
+    """number 2^n for a number near one, where n is what `rounded` is above ROUND."""
+
+    def codegen(context, builder, signature, args):
+        shifted = builder.shl(builder.bitcast(args[1], INT32), INT32(MANTISSA_BITS))
+        bits = builder.add(builder.bitcast(args[0], INT32), shifted)
+        return builder.bitcast(bits, ir.FloatType())
+
+    return types.float32(types.float32, types.float32), codegen
+
+
+@device
 def power_of_two(typingctx, exponent):
     """2^exponent for a whole float32 between -126 and 127."""
 
@@ -104,8 +117,9 @@ def _exp2_fraction(r):
 @scalar
 def _exp2(x):
     inside = x if x > SMALLEST_EXPONENT else SMALLEST_EXPONENT
-    n = nearest_integer(inside)
-    return _exp2_fraction(inside - n) * power_of_two(n) if x >= SMALLEST_EXPONENT else ZERO
+    rounded = inside + ROUND
+    power = scaled(_exp2_fraction(inside - (rounded - ROUND)), rounded)
+    return power if x >= SMALLEST_EXPONENT else ZERO
 
 
 @scalar
@@ -113,9 +127,9 @@ def _exp_float32(x):
     """Every digit of x log2 e is used, so the relative error does not grow with x."""
     whole = x * LOG2_E
     inside = whole if whole > SMALLEST_EXPONENT else SMALLEST_EXPONENT
-    n = nearest_integer(inside)
-    fraction = fused(x, LOG2_E, -n) + x * LOG2_E_REST
-    return _exp2_fraction(fraction) * power_of_two(n) if whole >= SMALLEST_EXPONENT else ZERO
+    rounded = inside + ROUND
+    fraction = fused(x, LOG2_E, ROUND - rounded) + x * LOG2_E_REST
+    return scaled(_exp2_fraction(fraction), rounded) if whole >= SMALLEST_EXPONENT else ZERO
 
 
 @scalar

@@ -13,14 +13,23 @@ import torch
 from numba import float64
 from torch import Tensor
 
+from fenchel.kernels.cpu.batch import LONGER, batch_workspace, lost_in_batch
+from fenchel.kernels.cpu.batch_step import BATCH
 from fenchel.kernels.cpu.columns import LANES, copy, fill
-from fenchel.kernels.cpu.compilation import Kernel, sequential
+from fenchel.kernels.cpu.compilation import Kernel, outlined, scalar, sequential
 from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
 from fenchel.kernels.cpu.entmax_backward import entmax_backward
 from fenchel.kernels.cpu.memory import advance, load
 from fenchel.kernels.cpu.probabilities import write
-from fenchel.kernels.cpu.row import BLOCK, SHORT, edge_of, maxima_of, solve, workspace_size
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.row import (
+    BLOCK,
+    SHORT,
+    edge_of,
+    maxima_of,
+    solve,
+    workspace_size,
+)
+from fenchel.kernels.cpu.sharing import alpha_of, for_each_batch, matrix_row
 from fenchel.kernels.cpu.softmax import softmax_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -41,7 +50,7 @@ def _write_row(row, out, columns, largest, offset, rest, alpha, workspace):
             fill(target, size * LANES, 0.0)
 
 
-@sequential
+@scalar
 def _forward_row(arguments, row, alpha, columns, workspace):
     scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
     if alpha == 1.0:
@@ -57,13 +66,22 @@ def _forward_row(arguments, row, alpha, columns, workspace):
         _write_row(scores, out, columns, largest, offset, rest, alpha, workspace)
     whole = columns // LANES * LANES
     if whole < columns:
-        tail = workspace
-        write(tail, tail, 1, largest, offset, rest, alpha, 1.0)
-        copy(tail, advance(out, whole), columns - whole)
+        tail, last = workspace, maxima_of(workspace)
+        write(tail, last, 1, largest, offset, rest, alpha, 1.0)
+        copy(last, advance(out, whole), columns - whole)
+
+
+@outlined
+def _forward_rows(arguments, first, rows, columns, workspace):
+    lost = lost_in_batch(arguments, first, rows, columns, workspace)
+    for i in range(rows):
+        if load(lost, i) > 0.0:
+            row = first + i
+            _forward_row(arguments, row, alpha_of(arguments, row), columns, workspace)
 
 
 def _forward(arguments):
-    for_each_row(arguments, _forward_row)
+    for_each_batch(arguments, BATCH, _forward_rows)
 
 
 _forward_kernel = Kernel(_forward)
@@ -72,5 +90,15 @@ _forward_kernel = Kernel(_forward)
 def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
     out = torch.empty_like(scores)
-    launch(_forward_kernel, scores, alpha, workspace_size(scores.shape[1]), scores, out)
+    columns = scores.shape[1]
+    workspace = workspace_size(columns) + batch_workspace(min(columns, LONGER))
+    launch(
+        _forward_kernel,
+        scores,
+        alpha,
+        workspace,
+        scores,
+        out,
+        together=BATCH if columns <= LONGER else 1,
+    )
     return out

@@ -91,6 +91,25 @@ def _entmax_entry_float32(x, row):
 
 
 @scalar
+def _curved_entry_float32(x, row):
+    pivot, high, low, edge, edge_low, e, inverse = row
+    t = (((x - pivot) - edge) - edge_low) * e
+    p = power_between(t, ((x - pivot) - high) * e, inverse)
+    flat = real(x, 1.0) / t
+    s = p * flat
+    zero = real(x, 0.0)
+    p = p - low * s
+    inside = t > zero and p > zero
+    return (p if inside else zero), (s if inside else zero), (s * flat if inside else zero), abs(t)
+
+
+@scalar
+def _curved_entry_float64(x, row):
+    p, s, t = _entmax_entry_float64(x, row)
+    return p, s, (s / t if t > 0.0 else 0.0), abs(1.0 + row[5] * ((x - row[0]) - row[1]))
+
+
+@scalar
 def _entmax_entry_float64(x, row):
     pivot, high, _, _, _, e, inverse = row
     v = ((x - pivot) - high) * e
@@ -107,4 +126,14 @@ def entmax_entry(x, row) -> Any:
 @overload(entmax_entry, inline="always")
 def _entmax_entry(x, row):
     entry = _entmax_entry_float64 if x == types.float64 else _entmax_entry_float32
+    return lambda x, row: entry(x, row)
+
+
+def curved_entry(x, row) -> Any:
+    """(p, s, s/t = p^(3 - 2 alpha), how far t is from the edge) for any alpha <= 2."""
+
+
+@overload(curved_entry, inline="always")
+def _curved_entry(x, row):
+    entry = _curved_entry_float64 if x == types.float64 else _curved_entry_float32
     return lambda x, row: entry(x, row)

@@ -175,16 +175,24 @@ def real(typingctx, model, value):
     return target(model, value), codegen
 
 
-@device
-def maximum(typingctx, first, second):
-    """The larger of two numbers of one type; NaN if either is NaN."""
+def _extremum(name):
+    """An intrinsic of two numbers of one type."""
 
-    def codegen(context, builder, signature, args):
-        kind = context.get_value_type(first)
-        name = f"llvm.maximum.{'f32' if first == types.float32 else 'f64'}"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind, kind]), name
-        )
-        return builder.call(function, args, fastmath=("nsz",))
+    @device
+    def extremum(typingctx, first, second):
+        def codegen(context, builder, signature, args):
+            kind = context.get_value_type(first)
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(kind, [kind, kind]),
+                f"llvm.{name}.{'f32' if first == types.float32 else 'f64'}",
+            )
+            return builder.call(function, args, fastmath=("nsz",))
 
-    return first(first, first), codegen
+        return first(first, first), codegen
+
+    return extremum
+
+
+maximum = _extremum("maximum")  # NaN if either is NaN,
+minimum = _extremum("minimum")  # likewise

@@ -57,7 +57,7 @@ def sums(data, groups, largest, offset, rest, alpha):
 
 
 @scalar
-def _newton_step(mass, slope, alpha, model):
+def newton_step(mass, slope, alpha, model):
     """The step, with elementary functions of the precision of `model`."""
     if alpha == 2.0:
         return (mass - 1.0) / slope
@@ -68,7 +68,7 @@ def _newton_step(mass, slope, alpha, model):
 
 
 @scalar
-def _curvature(alpha, count, model):
+def curvature_of(alpha, count, model):
     """A bound of F''/(2 F) at and to the right of any A; infinite for alpha > 3/2."""
     if alpha > 1.5:
         return math.inf
@@ -88,7 +88,7 @@ def climb(data, groups, tail, tail_groups, largest, offset, alpha, tolerance):
     Stops when |F - 1| is at the tolerance, when it must be after the last step, or when it stops
     falling (rounding). It falls at every other step, so this ends.
     """
-    curvature = _curvature(alpha, (groups + tail_groups) * LANES, largest)
+    curvature = curvature_of(alpha, (groups + tail_groups) * LANES, largest)
     previous, rest = math.inf, 0.0
     while True:
         mass, slope = sums(data, groups, largest, offset, rest, alpha)
@@ -99,7 +99,7 @@ def climb(data, groups, tail, tail_groups, largest, offset, alpha, tolerance):
         excess = abs(mass - 1.0)
         if excess <= tolerance or excess >= previous:
             return offset, rest
-        step = _newton_step(mass, slope, alpha, largest)
+        step = newton_step(mass, slope, alpha, largest)
         rest += step
         if abs(rest) > SMALL:
             offset, rest = offset + rest, 0.0

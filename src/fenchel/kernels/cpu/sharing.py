@@ -24,6 +24,14 @@ from fenchel.kernels.cpu.memory import (
 
 
 @scalar
+def own_workspace(arguments):
+    """Scratch memory for this thread alone."""
+    thread = claim(arguments, THREADS_STARTED, 1)
+    scratch = thread * integer_at(arguments, WORKSPACE_SIZE)
+    return advance(rows_at(arguments, WORKSPACE), scratch)
+
+
+@scalar
 def for_each_row(arguments, do_row):
     """Call `do_row(arguments, row, alpha, columns, workspace)` for the rows this thread claims."""
     rows, chunk, columns = (
@@ -31,15 +39,35 @@ def for_each_row(arguments, do_row):
         integer_at(arguments, CHUNK),
         integer_at(arguments, COLUMNS),
     )
-    alphas, stride = floats_at(arguments, ALPHA), integer_at(arguments, ALPHA_STRIDE)
-    thread = claim(arguments, THREADS_STARTED, 1)
-    scratch = thread * integer_at(arguments, WORKSPACE_SIZE)
-    workspace = advance(rows_at(arguments, WORKSPACE), scratch)
+    workspace = own_workspace(arguments)
     start = claim(arguments, ROWS_CLAIMED, chunk)
     while start < rows:
         for row in range(start, min(start + chunk, rows)):
-            do_row(arguments, row, load(alphas, row * stride), columns, workspace)
+            do_row(arguments, row, alpha_of(arguments, row), columns, workspace)
         start = claim(arguments, ROWS_CLAIMED, chunk)
+
+
+@scalar
+def for_each_batch(arguments, size, do_batch):
+    """Call `do_batch(arguments, first, count, columns, workspace)` for up to `size` rows at a time."""
+    rows, chunk, columns = (
+        integer_at(arguments, ROWS),
+        integer_at(arguments, CHUNK),
+        integer_at(arguments, COLUMNS),
+    )
+    workspace = own_workspace(arguments)
+    start = claim(arguments, ROWS_CLAIMED, chunk)
+    while start < rows:
+        end = min(start + chunk, rows)
+        for first in range(start, end, size):
+            do_batch(arguments, first, min(size, end - first), columns, workspace)
+        start = claim(arguments, ROWS_CLAIMED, chunk)
+
+
+@scalar
+def alpha_of(arguments, row):
+    """The alpha of a row."""
+    return load(floats_at(arguments, ALPHA), row * integer_at(arguments, ALPHA_STRIDE))
 
 
 @scalar

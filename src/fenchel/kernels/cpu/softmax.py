@@ -57,12 +57,13 @@ def _scale(data, groups, peak, largest, total):
 @sequential
 def softmax_row(row, out, columns, workspace):
     """p of a row: zero where all scores are -inf, NaN where one is NaN or +inf."""
-    tail, peaks, groups = workspace, advance(workspace, LANES), columns // LANES
+    tail, last = workspace, advance(workspace, LANES)
+    peaks, groups = advance(workspace, 2 * LANES), columns // LANES
     has_tail = load_tail(row, columns, tail, -math.inf)
     largest, total = real(row, -math.inf), 0.0
     if has_tail:
-        largest, total = _exp_block(tail, tail, 1, largest, total)
-    tail_peak = largest
+        largest, total = _exp_block(tail, last, 1, largest, total)
+    last_peak = largest
     for start in range(0, groups, BLOCK):
         size, place = min(BLOCK, groups - start), start * LANES
         source, target = advance(row, place), advance(out, place)
@@ -75,5 +76,5 @@ def softmax_row(row, out, columns, workspace):
         block, size = advance(out, start * LANES), min(BLOCK, groups - start)
         _scale(block, size, load(peaks, start // BLOCK), largest, total)
     if has_tail:
-        _scale(tail, 1, tail_peak, largest, total)
-        copy(tail, advance(out, groups * LANES), columns - groups * LANES)
+        _scale(last, 1, last_peak, largest, total)
+        copy(last, advance(out, groups * LANES), columns - groups * LANES)

@@ -61,12 +61,17 @@ def _thread_count(rows: int, columns: int) -> int:
 
 
 def launch(
-    kernel: Kernel, rows: Tensor, alpha: float | Tensor, workspace: int, *arguments: Tensor | int
+    kernel: Kernel,
+    rows: Tensor,
+    alpha: float | Tensor,
+    workspace: int,
+    *arguments: Tensor | int,
+    together: int = 1,
 ) -> None:
     """Run `kernel` over the rows of a matrix, with `alpha` a number or one float64 a row.
 
     `arguments` are the tensors and numbers it reads and writes, `workspace` how many numbers of
-    scratch memory each of its threads needs.
+    scratch memory each of its threads needs, `together` how many rows it treats at a time.
     """
     count, columns = rows.shape
     if rows.numel() == 0:
@@ -78,6 +83,7 @@ def launch(
         place, each_row = ctypes.addressof(number), 0
     threads = _thread_count(count, columns)
     chunk = count if threads == 1 else max(1, count // (threads * CHUNKS_PER_THREAD))
+    chunk = (chunk + together - 1) // together * together
     scratch = rows.new_empty(threads * workspace)
     words = [0, 0, count, chunk, columns, place, each_row, scratch.data_ptr(), workspace]
     words += [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
