@@ -14,14 +14,14 @@ from numba import cfunc, njit, types
 
 from fenchel.kernels.cpu.memory import Arguments
 
-# `scalar` code keeps the order of its operations (compensated sums, rounding tricks) and is always
-# inlined; `reducing` code may reorder its own sums, which is what lets its loops use vectors.
-# Numba inlines what inlined code calls; `outlined` code, which is `reducing`, stays a function, is
-# compiled once, and takes no functions: these would be addresses, which cannot be stored on disk.
+# `scalar` code keeps the order of its operations (compensated sums, rounding tricks); `reducing` code
+# may reorder its own sums, which is what lets its loops use vectors. Both are inlined, and so is
+# `sequential` code. `outlined` code, which is `reducing`, stays a function and takes no functions:
+# these would be addresses, which cannot be stored on disk. All say so, for Numba hands it down.
 _inside = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 scalar: Any = njit(fastmath={"contract"}, forceinline=True, **_inside)
-reducing: Any = njit(fastmath={"contract", "reassoc", "nsz"}, **_inside)
-sequential: Any = njit(fastmath={"contract"}, **_inside)
+reducing: Any = njit(fastmath={"contract", "reassoc", "nsz"}, forceinline=True, **_inside)
+sequential: Any = scalar
 outlined: Any = njit(fastmath={"contract", "reassoc", "nsz"}, forceinline=False, **_inside)
 
 SCALARS = {torch.float32: types.float32, torch.float64: types.float64}
