@@ -28,19 +28,29 @@ from fenchel.kernels.cpu.batch_step import (
     take_polynomial_steps,
     take_steps,
 )
-from fenchel.kernels.cpu.columns import LANES, copy, pad
+from fenchel.kernels.cpu.columns import LANES, copy, fill, pad
 from fenchel.kernels.cpu.compilation import outlined, reducing, scalar
 from fenchel.kernels.cpu.entries import coefficients, curved_entry
-from fenchel.kernels.cpu.memory import advance, as_floats, load, minimum, real, store
+from fenchel.kernels.cpu.memory import (
+    TENSORS,
+    advance,
+    as_floats,
+    floats_at,
+    load,
+    minimum,
+    real,
+    store,
+)
 from fenchel.kernels.cpu.normalizer import sums
 from fenchel.kernels.cpu.probabilities import write
-from fenchel.kernels.cpu.row import largest_of, tolerance_of, workspace_end
+from fenchel.kernels.cpu.row import largest_of, tolerance_of
 from fenchel.kernels.cpu.sharing import alpha_of, matrix_row
 
 RUN = 4  # multiples of LANES summed in the row's own precision
 SHORT = 256  # columns up to which rows are solved in batches,
 LONGER = 1024  # and for alpha up to DENSE, where most columns are in the support
 DENSE = 1.2
+EMPTY = -1.0  # stands for a row whose p is written already
 ALONE = 1.5  # tolerances; a score whose A is that near has everything, to the last bit
 
 
@@ -57,10 +67,12 @@ def batch_workspace(columns: int) -> int:
     return 2 * STATE + (BATCH + 1) * padded(columns) + 2
 
 
-@scalar
-def is_batched(columns, alpha):
+def is_batched(columns: int, alpha: float) -> bool:
     """Whether such a row is solved in a batch."""
     return 1.0 < alpha <= 2.0 and (columns <= SHORT or (columns <= LONGER and alpha <= DENSE))
+
+
+_is_batched = scalar(is_batched)
 
 
 @outlined
@@ -82,6 +94,7 @@ def _enter(scores, columns, alpha, data, size, place, state):
     store(state, PREVIOUS + place, math.inf)
     store(state, CLIMBING + place, 1.0 if solvable else 0.0)
     store(state, LOST + place, 0.0 if solvable else 1.0)
+    return largest
 
 
 @reducing
@@ -153,30 +166,33 @@ def _write(data, out, columns, size, spare, place, state):
 
 
 @outlined
-def lost_in_batch(arguments, first, rows, columns, workspace):
-    """Write p of `rows` rows; returns a list of numbers above zero for those left to other methods."""
-    own = advance(workspace, workspace_end(columns) // 2 * 2)
-    state, data = as_floats(own), advance(own, 2 * STATE)
+def solve_batch(arguments, first, rows, columns, workspace):
+    """Write p of `rows` rows, and for each 1 to the third tensor if it is left to other methods, or 0."""
+    state, data = as_floats(workspace), advance(workspace, 2 * STATE)
     lost = advance(state, LOST)
     for i in range(BATCH):
         store(lost, i, 1.0)
         store(state, CLIMBING + i, 0.0)
         store(state, ALPHA + i, 2.0)
-    if columns > LONGER:
-        return lost
     size, model, entered = row_size(columns), real(workspace, 0.0), 0
     for i in range(rows):
         alpha = alpha_of(arguments, first + i)
-        if is_batched(columns, alpha):
+        if _is_batched(columns, alpha):
             scores = matrix_row(arguments, 0, first + i, columns)
-            _enter(scores, columns, alpha, advance(data, i * size), size, i, state)
+            largest = _enter(scores, columns, alpha, advance(data, i * size), size, i, state)
             entered += 1
+            if not math.isfinite(largest):
+                nothing = 0.0 if largest < 0.0 else math.nan
+                fill(matrix_row(arguments, 1, first + i, columns), columns, nothing)
+                store(lost, i, EMPTY)
     if entered > 0:
         guess_offsets(data, size, rows, state, model)
         _climb(data, size, columns, rows, state, model, tolerance_of(model))
         for i in range(rows):
-            if load(lost, i) == 0.0:
+            if load(lost, i) == EMPTY:
+                store(lost, i, 0.0)
+            elif load(lost, i) == 0.0:
                 out = matrix_row(arguments, 1, first + i, columns)
                 spare = advance(data, BATCH * size)
                 _write(advance(data, i * size), out, columns, size, spare, i, state)
-    return lost
+    copy(lost, advance(floats_at(arguments, TENSORS + 2), first), rows)

@@ -13,13 +13,13 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import LONGER, batch_workspace, lost_in_batch
+from fenchel.kernels.cpu.batch import LONGER, batch_workspace, is_batched, solve_batch
 from fenchel.kernels.cpu.batch_step import BATCH
 from fenchel.kernels.cpu.columns import LANES, copy, fill
-from fenchel.kernels.cpu.compilation import Kernel, outlined, scalar, sequential
+from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
 from fenchel.kernels.cpu.entmax_backward import entmax_backward
-from fenchel.kernels.cpu.memory import advance, load
+from fenchel.kernels.cpu.memory import TENSORS, advance, floats_at, integer_at, load
 from fenchel.kernels.cpu.probabilities import write
 from fenchel.kernels.cpu.row import (
     BLOCK,
@@ -29,7 +29,7 @@ from fenchel.kernels.cpu.row import (
     solve,
     workspace_size,
 )
-from fenchel.kernels.cpu.sharing import alpha_of, for_each_batch, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, matrix_row
 from fenchel.kernels.cpu.softmax import softmax_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -50,7 +50,7 @@ def _write_row(row, out, columns, largest, offset, rest, alpha, workspace):
             fill(target, size * LANES, 0.0)
 
 
-@scalar
+@sequential
 def _forward_row(arguments, row, alpha, columns, workspace):
     scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
     if alpha == 1.0:
@@ -71,34 +71,33 @@ def _forward_row(arguments, row, alpha, columns, workspace):
         copy(last, advance(out, whole), columns - whole)
 
 
-@outlined
-def _forward_rows(arguments, first, rows, columns, workspace):
-    lost = lost_in_batch(arguments, first, rows, columns, workspace)
-    for i in range(rows):
-        if load(lost, i) > 0.0:
-            row = first + i
-            _forward_row(arguments, row, alpha_of(arguments, row), columns, workspace)
+@sequential
+def _left_row(arguments, row, alpha, columns, workspace):
+    listed = integer_at(arguments, TENSORS + 2) != 0
+    if not listed or load(floats_at(arguments, TENSORS + 2), row) > 0.0:
+        _forward_row(arguments, row, alpha, columns, workspace)
 
 
 def _forward(arguments):
-    for_each_batch(arguments, BATCH, _forward_rows)
+    for_each_row(arguments, _left_row)
 
 
-_forward_kernel = Kernel(_forward)
+def _forward_batches(arguments):
+    for_each_batch(arguments, BATCH, solve_batch)
+
+
+_forward_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
 
 
 def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    out = torch.empty_like(scores)
-    columns = scores.shape[1]
-    workspace = workspace_size(columns) + batch_workspace(min(columns, LONGER))
-    launch(
-        _forward_kernel,
-        scores,
-        alpha,
-        workspace,
-        scores,
-        out,
-        together=BATCH if columns <= LONGER else 1,
-    )
+    out, columns = torch.empty_like(scores), scores.shape[1]
+    left: Tensor | int = 0
+    if columns <= LONGER and (isinstance(alpha, Tensor) or is_batched(columns, alpha)):
+        left = torch.empty(scores.shape[0], dtype=torch.float64)
+        size = batch_workspace(columns)
+        launch(_batch_kernel, scores, alpha, size, scores, out, left, together=BATCH)
+        if not left.any():
+            return out
+    launch(_forward_kernel, scores, alpha, workspace_size(columns), scores, out, left)
     return out

@@ -68,7 +68,7 @@ def newton_step(mass, slope, alpha, model):
 
 
 @scalar
-def curvature_of(alpha, count, model):
+def _curvature(alpha, count, model):
     """A bound of F''/(2 F) at and to the right of any A; infinite for alpha > 3/2."""
     if alpha > 1.5:
         return math.inf
@@ -88,7 +88,7 @@ def climb(data, groups, tail, tail_groups, largest, offset, alpha, tolerance):
     Stops when |F - 1| is at the tolerance, when it must be after the last step, or when it stops
     falling (rounding). It falls at every other step, so this ends.
     """
-    curvature = curvature_of(alpha, (groups + tail_groups) * LANES, largest)
+    curvature = _curvature(alpha, (groups + tail_groups) * LANES, largest)
     previous, rest = math.inf, 0.0
     while True:
         mass, slope = sums(data, groups, largest, offset, rest, alpha)
