@@ -26,6 +26,7 @@ VISITS = 8  # to a row, at most
 ROUNDING = 4.0  # tolerances; |F - 1| below that may rise
 TINY = 1e-30
 APART = 8.0  # steps
+SAFETY = 8.0  # of the estimate of what is left
 
 
 @scalar
@@ -36,8 +37,9 @@ def _halley(step, mass, slope, bend, e, offset):
     half = half if half > -0.5 else -0.5
     longer = step / (1.0 - half)
     limit = 0.5 * (1.0 / e - offset)
-    longer = longer if longer < limit else limit
-    return (longer if longer > -offset else -offset), half
+    bounded = longer if longer < limit else limit
+    bounded = bounded if bounded > -offset else -offset
+    return bounded, (half if bounded == longer else 1.0)
 
 
 @scalar
@@ -109,7 +111,7 @@ def take_steps(state, columns, visits, model, tolerance):
         _move(state, i, step, moves)
         store(state, PREVIOUS + i, excess if here else previous)
         store(state, LOST + i, 1.0 if lost else load(state, LOST + i))
-        climbs = 1.0 if moves and left > tolerance else 0.0
+        climbs = 1.0 if moves and SAFETY * left > tolerance else 0.0
         store(state, CLIMBING + i, climbs if here else load(state, CLIMBING + i))
         climbing += climbs
     return climbing
