@@ -13,10 +13,12 @@ from torch import Tensor
 
 import fenchel
 from tests.accuracy import accuracy, assert_within
+from tests.kernels.peaked_rows import peaked_rows
 
 ALPHAS = (0.5, 1.0, 1.01, 1.2, 1.5, 1.75, 2.0, 2.5, 4.0)
 LENGTHS = (1, 2, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300, 1000, 4097)
 LARGE = (128, 2048)  # enough work for every thread
+PEAKED_ACCURACY = 4e-7
 
 
 def on(implementation: str, function, *args):
@@ -34,6 +36,15 @@ def test_a_row_of_any_length_agrees_with_the_reference(alpha, scale, dtype):
         p = on("cpu", fenchel.entmax, x, alpha)
         assert_within(p, on("reference", fenchel.entmax, x.double(), alpha), accuracy(dtype))
         assert_within(p[[0, 2]].double().sum(-1), torch.ones(2), accuracy(dtype))
+
+
+@pytest.mark.parametrize("columns", [16, 64, 200, 1000])
+@pytest.mark.parametrize("alpha", [1.02, 1.1, 1.3, 1.46, 1.6, 1.8, 1.9, 1.97])
+def test_peaked_rows_are_exact(alpha, columns):
+    """Where a small step moves many equal entries over the edge of the support, it is not linear."""
+    x = peaked_rows(columns, alpha, 32)
+    p = on("cpu", fenchel.entmax, x, alpha)
+    assert_within(p, on("reference", fenchel.entmax, x.double(), alpha), PEAKED_ACCURACY)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

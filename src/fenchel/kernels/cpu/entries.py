@@ -4,7 +4,8 @@ A float32 row needs more of A than a float32 holds: its rounding is common to al
 dense row of 10^5 columns turns it into an error of 10^-3 of the sum. So, relative to a pivot (the
 largest score), A comes as high + low and the edge of the support A - 1/e as edge + edge_low. Near
 the edge x - edge is exact, and t with it; near x = A the small e (x - high) is what log1p wants.
-There low is too small to subtract, and is applied to first order instead: dp/dA = -s.
+There low is too small to subtract, and is applied to first order instead: dp/dA = -s. From alpha = 3/2
+on p is so steep at the edge that first order would not do, and the edge alone is exact enough.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def coefficients(pivot, offset, rest, alpha) -> Any:
 @scalar
 def _coefficients_float32(pivot, offset, rest, alpha):
     e = exponent_of(alpha)
-    high = real(pivot, offset)
-    low = (offset - high) + rest
-    exact_edge = (offset + rest if alpha == 1.5 or alpha == 2.0 else high) - 1.0 / e
+    by_edge = alpha >= 1.5
+    high = real(pivot, offset + rest if by_edge else offset)
+    low = 0.0 if by_edge else (offset - high) + rest
+    exact_edge = (offset + rest if by_edge else high) - 1.0 / e
     edge = real(pivot, exact_edge)
     edge_low = real(pivot, exact_edge - edge)
     return pivot, high, real(pivot, low), edge, edge_low, real(pivot, e), real(pivot, 1.0 / e)
