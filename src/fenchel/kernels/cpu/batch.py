@@ -36,6 +36,7 @@ from fenchel.kernels.cpu.memory import (
     advance,
     as_floats,
     floats_at,
+    integer_at,
     load,
     minimum,
     real,
@@ -167,7 +168,8 @@ def _write(data, out, columns, size, spare, place, state):
 
 @outlined
 def solve_batch(arguments, first, rows, columns, workspace):
-    """Write p of `rows` rows, and for each 1 to the third tensor if it is left to other methods, or 0."""
+    """Write p of `rows` rows, and for each 1 to the third tensor, if there is one, where it is left to
+    other methods, or 0."""
     state, data = as_floats(workspace), advance(workspace, 2 * STATE)
     lost = advance(state, LOST)
     for i in range(BATCH):
@@ -195,4 +197,5 @@ def solve_batch(arguments, first, rows, columns, workspace):
                 out = matrix_row(arguments, 1, first + i, columns)
                 spare = advance(data, BATCH * size)
                 _write(advance(data, i * size), out, columns, size, spare, i, state)
-    copy(lost, advance(floats_at(arguments, TENSORS + 2), first), rows)
+    if integer_at(arguments, TENSORS + 2) != 0:
+        copy(lost, advance(floats_at(arguments, TENSORS + 2), first), rows)

@@ -57,10 +57,12 @@ def _left(step, half, slope, near, e, columns, model):
     return at_edge + slope * step * abs(half) * (abs(half) + change)
 
 
-@scalar
-def is_polynomial(alpha):
-    """Whether p needs no powers."""
+def needs_no_powers(alpha: float) -> bool:
+    """Whether p is a polynomial; no row is lost then."""
     return alpha == 2.0 or alpha == 1.5
+
+
+is_polynomial = scalar(needs_no_powers)
 
 
 @scalar

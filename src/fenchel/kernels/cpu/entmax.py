@@ -14,7 +14,7 @@ from numba import float64
 from torch import Tensor
 
 from fenchel.kernels.cpu.batch import LONGER, batch_workspace, is_batched, solve_batch
-from fenchel.kernels.cpu.batch_step import BATCH
+from fenchel.kernels.cpu.batch_step import BATCH, needs_no_powers
 from fenchel.kernels.cpu.columns import LANES, copy, fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
@@ -94,10 +94,11 @@ def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     out, columns = torch.empty_like(scores), scores.shape[1]
     left: Tensor | int = 0
     if columns <= LONGER and (isinstance(alpha, Tensor) or is_batched(columns, alpha)):
-        left = torch.empty(scores.shape[0], dtype=torch.float64)
+        if isinstance(alpha, Tensor) or not needs_no_powers(alpha):
+            left = torch.empty(scores.shape[0], dtype=torch.float64)
         size = batch_workspace(columns)
         launch(_batch_kernel, scores, alpha, size, scores, out, left, together=BATCH)
-        if not left.any():
+        if isinstance(left, int) or not left.any():
             return out
     launch(_forward_kernel, scores, alpha, workspace_size(columns), scores, out, left)
     return out
