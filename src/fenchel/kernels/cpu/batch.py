@@ -42,12 +42,11 @@ from fenchel.kernels.cpu.memory import (
     real,
     store,
 )
-from fenchel.kernels.cpu.normalizer import sums
+from fenchel.kernels.cpu.normalizer import POWER_RUN, sums
 from fenchel.kernels.cpu.probabilities import write
 from fenchel.kernels.cpu.row import largest_of, tolerance_of
 from fenchel.kernels.cpu.sharing import alpha_of, matrix_row
 
-RUN = 4  # multiples of LANES summed in the row's own precision
 SHORT = 256  # columns up to which rows are solved in batches,
 LONGER = 1024  # and for alpha up to DENSE, where most columns are in the support
 DENSE = 1.2
@@ -121,9 +120,9 @@ def _visit(data, groups, place, state):
         mass, slope = sums(data, groups, zero, offset, rest, alpha)
     else:
         row = coefficients(zero, offset, rest, alpha)
-        for start in range(0, groups, RUN):
+        for start in range(0, groups, POWER_RUN):
             part = advance(data, start * LANES)
-            p, s, b, t = _curved_run(part, min(RUN, groups - start), row)
+            p, s, b, t = _curved_run(part, min(POWER_RUN, groups - start), row)
             mass += p
             slope += s
             bend += b

@@ -23,6 +23,7 @@ from fenchel.kernels.cpu.batch_step import (
     MASS,
     OFFSET,
     SLOPE,
+    is_polynomial,
 )
 from fenchel.kernels.cpu.compilation import outlined, reducing, scalar
 from fenchel.kernels.cpu.elementary import exp, log
@@ -60,11 +61,6 @@ def _moments(data, size, edge, high):
         b += u * t
         c += u * t * t
     return a, b, c
-
-
-@scalar
-def _guessed(alpha):
-    return alpha != 1.5 and alpha != 2.0
 
 
 @scalar
@@ -107,7 +103,7 @@ def _improve(state, size, model, again):
         near = _near_softmax(a, b, c, e, model)
         stepped = _moment_step(a, b, c, offset, e, size, model)
         new = near if tame else stepped
-        moves = _guessed(alpha) and not (tame and again)
+        moves = not is_polynomial(alpha) and not (tame and again)
         store(state, OFFSET + i, new if moves else offset)
 
 
@@ -116,8 +112,9 @@ def _sum(data, size, rows, state, again):
     """Three sums for every row that climbs; how many there are."""
     count = 0
     for i in range(rows):
-        e = load(state, ALPHA + i) - 1.0
-        climbs = load(state, CLIMBING + i) > 0.0 and _guessed(e + 1.0)
+        alpha = load(state, ALPHA + i)
+        e = alpha - 1.0
+        climbs = load(state, CLIMBING + i) > 0.0 and not is_polynomial(alpha)
         if climbs and not (again and e <= TAME):
             row = advance(data, i * size)
             if e <= TAME:

@@ -32,14 +32,16 @@ def own_workspace(arguments):
 
 
 @scalar
+def _work(arguments):
+    """(rows in all, rows claimed at once, columns, this thread's workspace)"""
+    rows, chunk = integer_at(arguments, ROWS), integer_at(arguments, CHUNK)
+    return rows, chunk, integer_at(arguments, COLUMNS), own_workspace(arguments)
+
+
+@scalar
 def for_each_row(arguments, do_row):
     """Call `do_row(arguments, row, alpha, columns, workspace)` for the rows this thread claims."""
-    rows, chunk, columns = (
-        integer_at(arguments, ROWS),
-        integer_at(arguments, CHUNK),
-        integer_at(arguments, COLUMNS),
-    )
-    workspace = own_workspace(arguments)
+    rows, chunk, columns, workspace = _work(arguments)
     start = claim(arguments, ROWS_CLAIMED, chunk)
     while start < rows:
         for row in range(start, min(start + chunk, rows)):
@@ -50,12 +52,7 @@ def for_each_row(arguments, do_row):
 @scalar
 def for_each_batch(arguments, size, do_batch):
     """Call `do_batch(arguments, first, count, columns, workspace)` for up to `size` rows at a time."""
-    rows, chunk, columns = (
-        integer_at(arguments, ROWS),
-        integer_at(arguments, CHUNK),
-        integer_at(arguments, COLUMNS),
-    )
-    workspace = own_workspace(arguments)
+    rows, chunk, columns, workspace = _work(arguments)
     start = claim(arguments, ROWS_CLAIMED, chunk)
     while start < rows:
         end = min(start + chunk, rows)

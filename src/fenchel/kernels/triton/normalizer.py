@@ -282,14 +282,13 @@ def _kept_visit(z, point, e, columns, R: tl.constexpr):
     if R == 1:
         q = s * fast_reciprocal(tl.maximum(t, e * sharp_touch(e)))
         mass, slope, bend = fine_triples(slab_sum(p), slab_sum(s), slab_sum(q))
-        step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
-        misses = sharp_strays(step, slope, bend, e) | brings_in(step, slope, e, columns)
-        far = misses & (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
-        far = far | needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
     else:
         mass, slope = row_sums(p, s)
-        step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
-        far = (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
+    step = tl.where(mass > 0.0, near_step(mass, e, fast_reciprocal(slope)), 0.0)
+    far = (tl.abs(mass - 1.0) > FINE) & (mass > 0.0)
+    if R == 1:
+        misses = sharp_strays(step, slope, bend, e) | brings_in(step, slope, e, columns)
+        far = (far & misses) | needs_more(mass, step, e, columns, FINE, TOUCH, SHARP)
     return s, t, mass, slope, step, far
 
 
