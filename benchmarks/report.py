@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from benchmarks.aims import table_of_aims
+from benchmarks.errors import SAMPLE
 from benchmarks.rows import Row
 
 SHAPES = {
@@ -21,6 +23,8 @@ SHAPES = {
 def markdown(rows: Sequence[Row], base: Sequence[Row] = ()) -> str:
     """The tables of some rows; with rows of an earlier commit, also the change since."""
     parts = ["# Benchmarks", _provenance(rows)]
+    if aims := table_of_aims(rows):
+        parts += ["## Aims", "The median that is farthest from each:", _table_of_aims(aims)]
     for group in _groups(rows):
         parts += _section(group)
     notes = sorted(
@@ -91,6 +95,11 @@ def _section(group: Sequence[Row]) -> Iterable[str]:
     if any(row.speedup_q50 is not None for row in group):
         yield "How many times faster than the fastest that computes the same elsewhere (median):"
         yield _table([row for row in group if row.peer], _speedup)
+    if any(row.error is not None for row in group):
+        yield f"Largest error of a probability in {SAMPLE} rows, against float64:"
+        yield _table(
+            [row for row in group if row.error is not None], lambda row: f"{row.error:.1e}"
+        )
     unit, scale = ("Microseconds", 1000) if on_host else ("Milliseconds", 1)
     yield f"{unit} (median):"
     yield _table(group, lambda row: _figure(row.milliseconds_q50, scale))
@@ -115,6 +124,11 @@ def _table(group: Sequence[Row], cell: Callable[[Row], str]) -> str:
         for operation in dict.fromkeys(row.operation for row in group)
     ]
     return _lines(lines)
+
+
+def _table_of_aims(aims: Sequence[Sequence[str]]) -> str:
+    head = ("aim", "bound", "worst", "holds", "where")
+    return _lines([head, ("---", "---:", "---:", "---", "---"), *aims])
 
 
 def _lines(lines: Iterable[Sequence[str]]) -> str:

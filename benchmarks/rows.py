@@ -25,7 +25,8 @@ class Row(Environment):
     """One contender on one case, and where. Figures are empty where it was left out, as `note` says.
 
     `ratio` is its time over the baseline's, `copies` over that of a copy of the scores, `speedup` the
-    time of the fastest `peer` over its own. Memory is in MiB; `peak_mib` is beyond the inputs.
+    time of the fastest `peer` over its own. Memory is in MiB; `peak_mib` is beyond the inputs. `error` is
+    the largest of a map's probabilities.
     """
 
     family: str
@@ -52,6 +53,7 @@ class Row(Environment):
     speedup_q50: float | None
     speedup_q80: float | None
     peak_mib: float | None
+    error: float | None
     note: str
 
     @property
@@ -99,6 +101,7 @@ def make_rows(case: Case, race: Sequence[Measurement], environment: Environment)
                 baseline=operation.baseline,
                 peer=peer,
                 peak_mib=None if measurement.peak is None else round(measurement.peak / MIB, 1),
+                error=None if measurement.error is None else float(f"{measurement.error:.3g}"),
                 note=measurement.note,
                 **_columns("milliseconds", milliseconds),
                 **_columns("ratio", ratio),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
+from benchmarks.errors import largest_error
 from benchmarks.inputs import Inputs, make_inputs
 from benchmarks.problems import Case
 from benchmarks.registry import Operation
@@ -44,13 +45,15 @@ class Effort:
 class Measurement:
     """The seconds of one contender, round by round; none if it was left out, as `note` says.
 
-    `peak` is the memory that it took beyond its inputs, in bytes, where the device counts it.
+    `peak` is the memory that it took beyond its inputs, in bytes, where the device counts it, and
+    `error` the largest of a map's probabilities.
     """
 
     operation: Operation
     times: list[float] = field(default_factory=list)
     note: str = ""
     peak: int | None = None
+    error: float | None = None
 
 
 def race(
@@ -84,8 +87,12 @@ def race(
             repeats = operation.repeats(case.rows)
             times[operation.name] = [seconds * repeats for seconds in times[operation.name]]
     peaks = {name: peak_bytes(step) for name, step in steps.items() if inputs.target.is_cuda}
+    looked_at = [o for o in operations if o.name in steps and not case.backward]
+    errors = {o.name: largest_error(o, inputs) for o in looked_at}
     return [
-        Measurement(o, times.get(o.name, []), notes.get(o.name, ""), peaks.get(o.name))
+        Measurement(
+            o, times.get(o.name, []), notes.get(o.name, ""), peaks.get(o.name), errors.get(o.name)
+        )
         for o in operations
     ]
 
