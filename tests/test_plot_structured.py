@@ -1,9 +1,6 @@
-"""The pictures of the structured maps show what the maps give, and the page about them runs."""
+"""The pictures of the structured maps, and the page about them, show what the maps give."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +9,12 @@ import torch
 import fenchel
 from fenchel import plot
 from fenchel.plot.structured import WORD_SCORES, WORDS, regularizers
+from tests.pages import ROOT, run_code
 
-PAGE = Path(__file__).parent.parent / "docs" / "structured.md"
 
-
-def test_the_code_of_the_page_runs_and_its_pictures_exist():
-    text = PAGE.read_text(encoding="utf-8")
-    namespace: dict[str, object] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
-        exec(compile(block, str(PAGE), "exec"), namespace)
-    assert fenchel.fused_groups(namespace["p"].detach()).tolist() == [0, 1, 1, 2, 0, 3]
-    for picture in re.findall(r"\((images/.*?)\)", text):
-        assert (PAGE.parent / picture).is_file()
+def test_the_page_shows_the_groups_that_there_are():
+    shown = run_code(ROOT / "docs" / "structured.md")["p"]
+    assert fenchel.fused_groups(shown.detach()).tolist() == [0, 1, 1, 2, 0, 3]
 
 
 def test_two_scores_show_smoothed_maxima_and_maps():

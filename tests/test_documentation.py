@@ -1,0 +1,30 @@
+"""What the pages show runs, and what they point to exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pages import ROOT, code_of, dead_links, run_code
+
+PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))]
+ELSEWHERE = (
+    "sequences.md",
+    "search.md",
+)  # trains a model; prints what it shows: tests/cli, tests/search
+WITH_CODE = [page for page in PAGES if code_of(page) and page.name not in ELSEWHERE]
+
+
+def test_pages_have_code():
+    names = {"README.md", "maps.md", "structured.md", "continuous.md"}
+    assert {page.name for page in WITH_CODE} == names
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_code(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    assert dead_links(page) == []
