@@ -15,7 +15,9 @@ from fenchel.kernels.reference import entmax_loss as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax_loss, entries, scaling
+    from fenchel.kernels.triton import entmax_loss, scaling
+    from fenchel.kernels.triton.arithmetic import entries
+    from fenchel.kernels.triton.launch import configuration
 
 pytestmark = MARKS
 

@@ -20,14 +20,8 @@ with defining_kernels():
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
 
-    from fenchel.kernels.triton import (
-        addressing,
-        configuration,
-        entmax,
-        entmax_loss,
-        scaling,
-        weight_gradient,
-    )
+    from fenchel.kernels.triton import entmax, entmax_loss, scaling, weight_gradient
+    from fenchel.kernels.triton.launch import addressing, configuration
 
 pytestmark = MARKS
 

@@ -117,7 +117,8 @@ def _halves_calls() -> None:
 
 
 def _streamed_calls() -> None:
-    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import configuration
 
     configuration.STREAMED_ROWS = 2  # so many rows as it takes otherwise need not exist
     for dtype, columns, alpha in ((torch.float32, 131072, 2.0), (torch.bfloat16, 128256, USUAL)):
@@ -125,7 +126,8 @@ def _streamed_calls() -> None:
 
 
 def _streamed_loss_calls() -> None:
-    from fenchel.kernels.triton import configuration, entmax_loss
+    from fenchel.kernels.triton import entmax_loss
+    from fenchel.kernels.triton.launch import configuration
 
     configuration.STREAMED_LOSSES = 2
     index, grad = torch.zeros(2, dtype=torch.int64), torch.ones(()).expand(2)

@@ -17,9 +17,11 @@ from fenchel.kernels.reference import entmax as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax, row_order
-    from fenchel.kernels.triton.addressing import address
-    from fenchel.kernels.triton.climbing import TAME as TAME_CONSTANT
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import configuration
+    from fenchel.kernels.triton.launch.addressing import address
+    from fenchel.kernels.triton.rows import row_order
+    from fenchel.kernels.triton.search.climbing import TAME as TAME_CONSTANT
 
 pytestmark = MARKS
 

@@ -16,8 +16,9 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 from tests.kernels.long_rows import ACCURACY, assert_exact, rows_of_every_sort
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax
-    from fenchel.kernels.triton.addressing import Rows
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import configuration
+    from fenchel.kernels.triton.launch.addressing import Rows
 
 pytestmark = MARKS
 

@@ -14,7 +14,8 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 from tests.kernels.peaked_rows import peaked_rows
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import configuration
 
 pytestmark = MARKS
 

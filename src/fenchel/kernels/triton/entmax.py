@@ -17,9 +17,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import Rows, Strides, address, copy_back
-from fenchel.kernels.triton.backward import backward_blocks, backward_tile
-from fenchel.kernels.triton.configuration import (
+from fenchel.kernels.triton.arithmetic.entries import (
+    COARSE,
+    EACH_ROW,
+    GENERAL,
+    POWER,
+    SHARP,
+    SOFTMAX,
+    STEEP,
+)
+from fenchel.kernels.triton.launch.addressing import Rows, Strides, address, copy_back
+from fenchel.kernels.triton.launch.alpha import kind_of, powers_of, with_hardware_logarithms
+from fenchel.kernels.triton.launch.configuration import (
     BACKWARD_BLOCK,
     LONGEST_BACKWARD,
     STREAMED_REGISTERS,
@@ -39,19 +48,18 @@ from fenchel.kernels.triton.configuration import (
     streams_rows,
     worth_listing,
 )
-from fenchel.kernels.triton.each_row import entmax_each_row, entmax_ordered_rows
-from fenchel.kernels.triton.entries import COARSE, EACH_ROW, GENERAL, POWER, SHARP, SOFTMAX, STEEP
-from fenchel.kernels.triton.exponent import kind_of, powers_of, with_hardware_logarithms
-from fenchel.kernels.triton.forward import entmax_tile
-from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
-from fenchel.kernels.triton.half_rows import entmax_halves
-from fenchel.kernels.triton.near_rows import entmax_near_rows
-from fenchel.kernels.triton.replay import replayed
-from fenchel.kernels.triton.row_order import order_by_kind
-from fenchel.kernels.triton.small_support import entmax_listed
-from fenchel.kernels.triton.smooth import HEAVY
-from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
-from fenchel.kernels.triton.streamed_rows import entmax_streamed
+from fenchel.kernels.triton.launch.replay import replayed
+from fenchel.kernels.triton.rows.backward import backward_blocks, backward_tile
+from fenchel.kernels.triton.rows.each_row import entmax_each_row, entmax_ordered_rows
+from fenchel.kernels.triton.rows.groups import STATE, group_maxima, solve_groups, write_groups
+from fenchel.kernels.triton.rows.half_rows import entmax_halves
+from fenchel.kernels.triton.rows.near_rows import entmax_near_rows
+from fenchel.kernels.triton.rows.on_chip import entmax_tile
+from fenchel.kernels.triton.rows.row_order import order_by_kind
+from fenchel.kernels.triton.rows.small_support import entmax_listed
+from fenchel.kernels.triton.rows.softmax import softmax_parts, write_softmax
+from fenchel.kernels.triton.rows.streamed_rows import entmax_streamed
+from fenchel.kernels.triton.search.smooth import HEAVY
 
 WALKED = (
     0.2  # alpha - 1 up to which so few scores of a long row are left out that it is walked along

@@ -18,12 +18,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import copy_back, row_offset
-from fenchel.kernels.triton.candidates import load_block
-from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.norm_rows import LEAST, norm_tile, solve_norm_groups
-from fenchel.kernels.triton.reductions import shared_sum
-from fenchel.kernels.triton.row_programs import (
+from fenchel.kernels.triton.launch.addressing import copy_back, row_offset
+from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.parameters import row_strength, strength_parts
+from fenchel.kernels.triton.structured.candidates import load_block
+from fenchel.kernels.triton.thresholds.backward import NORM, pull_back
+from fenchel.kernels.triton.thresholds.norm_rows import LEAST, norm_tile, solve_norm_groups
+from fenchel.kernels.triton.thresholds.row_programs import (
     ROUNDING,
     held,
     launch,
@@ -36,10 +37,9 @@ from fenchel.kernels.triton.row_programs import (
     row_peak,
     store_block,
 )
-from fenchel.kernels.triton.strength import row_strength, strength_parts
-from fenchel.kernels.triton.threshold_backward import NORM, pull_back
-from fenchel.kernels.triton.threshold_rows import fits, launch_groups, launch_tiles
-from fenchel.kernels.triton.tiles import finite_peak
+from fenchel.kernels.triton.thresholds.rows import fits, launch_groups, launch_tiles
+from fenchel.kernels.triton.tiles.loading import finite_peak
+from fenchel.kernels.triton.tiles.reductions import shared_sum
 
 
 @triton.jit

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import address, copy_back
-from fenchel.kernels.triton.clusters import write_clusters
-from fenchel.kernels.triton.configuration import ceiling, stream_shape
-from fenchel.kernels.triton.grouped_backward import RANKS, grouped_backward
-from fenchel.kernels.triton.pooling import find_support, pool_lanes
-from fenchel.kernels.triton.sorting import falling
-from fenchel.kernels.triton.strength import strength_parts
+from fenchel.kernels.triton.launch.addressing import address, copy_back
+from fenchel.kernels.triton.launch.configuration import ceiling, stream_shape
+from fenchel.kernels.triton.launch.parameters import strength_parts
+from fenchel.kernels.triton.structured.clusters import write_clusters
+from fenchel.kernels.triton.structured.grouped_backward import RANKS, grouped_backward
+from fenchel.kernels.triton.structured.pooling import find_support, pool_lanes
+from fenchel.kernels.triton.structured.sorting import falling
 
 LANES = 32
 

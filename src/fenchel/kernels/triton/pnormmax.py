@@ -19,11 +19,11 @@ from torch import Tensor
 
 from fenchel.kernels.reference import pnormmax as reference
 from fenchel.kernels.rows import from_rows, parameter_to_rows, to_rows
-from fenchel.kernels.triton.addressing import copy_back, row_offset
-from fenchel.kernels.triton.candidates import load_block
-from fenchel.kernels.triton.kernel import kernel
-from fenchel.kernels.triton.reductions import larger, shared_sum
-from fenchel.kernels.triton.row_programs import (
+from fenchel.kernels.triton.launch.addressing import copy_back, row_offset
+from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.parameters import row_strength, strength_parts
+from fenchel.kernels.triton.structured.candidates import load_block
+from fenchel.kernels.triton.thresholds.row_programs import (
     ROUNDING,
     held,
     launch,
@@ -33,8 +33,8 @@ from fenchel.kernels.triton.row_programs import (
     power,
     store_block,
 )
-from fenchel.kernels.triton.strength import row_strength, strength_parts
-from fenchel.kernels.triton.tiles import finite_peak
+from fenchel.kernels.triton.tiles.loading import finite_peak
+from fenchel.kernels.triton.tiles.reductions import larger, shared_sum
 
 
 @triton.jit

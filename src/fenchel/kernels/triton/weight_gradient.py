@@ -10,20 +10,16 @@ import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from fenchel.kernels.triton.configuration import (
+from fenchel.kernels.triton.entmax_loss import leaves_scores_out
+from fenchel.kernels.triton.launch.configuration import (
     LONGEST_LOSS_TILE,
     ceiling,
     groups_shape,
     power_of_two,
 )
-from fenchel.kernels.triton.entmax_loss import leaves_scores_out
-from fenchel.kernels.triton.full_rows import add_all_rows, add_full_rows
-from fenchel.kernels.triton.sparse_hidden import multiply_full_rows, use_lists
-from fenchel.kernels.triton.sparse_weight import (
-    list_rows,
-    name_full_rows,
-    sum_classes,
-)
+from fenchel.kernels.triton.output_layer.full_rows import add_all_rows, add_full_rows
+from fenchel.kernels.triton.output_layer.sparse_hidden import multiply_full_rows, use_lists
+from fenchel.kernels.triton.output_layer.sparse_weight import list_rows, name_full_rows, sum_classes
 
 HALF = (torch.bfloat16, torch.float16)  # their product is so fast that reading the sum counts
 LONGEST = 512  # entries of a row that are listed; a row with more is multiplied

@@ -1,0 +1,1 @@
+"""Kernels of the entmax loss and of its derivatives."""

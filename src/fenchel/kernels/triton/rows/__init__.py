@@ -1,0 +1,1 @@
+"""Kernels of entmax, one file for every way in which rows are held, and of its Jacobian."""

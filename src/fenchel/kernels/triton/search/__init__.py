@@ -1,0 +1,1 @@
+"""The search for the normaliser of a row that is at hand, whatever holds it."""

@@ -1,0 +1,1 @@
+"""Kernels of the maps with groups: fusedmax and oscarmax."""

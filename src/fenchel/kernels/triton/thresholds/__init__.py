@@ -1,0 +1,1 @@
+"""Kernels of the maps that have one unknown threshold a row: budget, normmax and pnormmax."""
