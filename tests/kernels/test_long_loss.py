@@ -16,7 +16,8 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
     from fenchel.kernels.triton import entmax, entmax_loss
-    from fenchel.kernels.triton.launch import configuration
+    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
+    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 
 pytestmark = MARKS
 
@@ -30,12 +31,12 @@ def _short_rows_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (entmax, entmax_loss):
         monkeypatch.setattr(module, "groups_shape", _small_groups)
     monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
-    monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: configuration.Tile(4, 1, 4, 1))
+    monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
 
 
-def _small_groups(columns: int) -> configuration.Groups:
-    groups = configuration.ceiling(columns, 4)
-    return configuration.Groups(4, groups, configuration.power_of_two(groups), 4, 1, 2, 1)
+def _small_groups(columns: int) -> long_row_shapes.Groups:
+    groups = ceiling(columns, 4)
+    return long_row_shapes.Groups(4, groups, power_of_two(groups), 4, 1, 2, 1)
 
 
 def _problem(scale: float) -> tuple[Tensor, Tensor]:

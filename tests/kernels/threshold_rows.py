@@ -11,7 +11,8 @@ from torch import Tensor
 from tests.kernels.interpreted import DEVICE, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton.launch.configuration import Groups, ceiling, power_of_two
+    from fenchel.kernels.triton.launch.long_row_shapes import Groups
+    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
     from fenchel.kernels.triton.thresholds import backward as threshold_backward
     from fenchel.kernels.triton.thresholds import row_programs
     from fenchel.kernels.triton.thresholds import rows as threshold_rows

@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.arithmetic.entries import (
+from fenchel.kernels.triton.launch.addressing import Rows, Strides, address, copy_back
+from fenchel.kernels.triton.launch.alpha import (
     COARSE,
     EACH_ROW,
     GENERAL,
@@ -25,30 +26,33 @@ from fenchel.kernels.triton.arithmetic.entries import (
     SHARP,
     SOFTMAX,
     STEEP,
+    kind_of,
+    powers_of,
+    with_hardware_logarithms,
 )
-from fenchel.kernels.triton.launch.addressing import Rows, Strides, address, copy_back
-from fenchel.kernels.triton.launch.alpha import kind_of, powers_of, with_hardware_logarithms
-from fenchel.kernels.triton.launch.configuration import (
-    BACKWARD_BLOCK,
-    LONGEST_BACKWARD,
+from fenchel.kernels.triton.launch.long_row_shapes import (
     STREAMED_REGISTERS,
     Parts,
-    Tile,
-    backward_tile_shape,
-    ceiling,
-    fits_tile,
-    forward_tile_shape,
     groups_shape,
-    halves_tile_shape,
-    holds_halves,
     near_rows_shape,
     parts_shape,
     solve_limits,
     streamed_shape,
     streams_rows,
-    worth_listing,
 )
 from fenchel.kernels.triton.launch.replay import replayed
+from fenchel.kernels.triton.launch.tile_shapes import (
+    BACKWARD_BLOCK,
+    LONGEST_BACKWARD,
+    Tile,
+    backward_tile_shape,
+    fits_tile,
+    forward_tile_shape,
+    halves_tile_shape,
+    holds_halves,
+    worth_listing,
+)
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
 from fenchel.kernels.triton.rows.backward import backward_blocks, backward_tile
 from fenchel.kernels.triton.rows.each_row import entmax_each_row, entmax_ordered_rows
 from fenchel.kernels.triton.rows.groups import STATE, group_maxima, solve_groups, write_groups

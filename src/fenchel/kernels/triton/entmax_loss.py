@@ -15,22 +15,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.arithmetic.entries import GENERAL, POWER, SOFTMAX
 from fenchel.kernels.triton.entmax import add_long_rows, solve_long_rows
 from fenchel.kernels.triton.launch.addressing import Rows, Strides, address
-from fenchel.kernels.triton.launch.alpha import kind_of, with_hardware_logarithms
-from fenchel.kernels.triton.launch.configuration import (
-    LONGEST_LOSS_TILE,
-    ceiling,
-    forward_tile_shape,
+from fenchel.kernels.triton.launch.alpha import (
+    GENERAL,
+    NEAR_SOFTMAX,
+    POWER,
+    SOFTMAX,
+    kind_of,
+    with_hardware_logarithms,
+)
+from fenchel.kernels.triton.launch.long_row_shapes import (
     groups_shape,
     near_loss_shape,
-    slope_shape,
     stream_shape,
     streamed_loss_shape,
     streams_losses,
 )
 from fenchel.kernels.triton.launch.replay import replayed
+from fenchel.kernels.triton.launch.tile_shapes import (
+    LONGEST_LOSS_TILE,
+    forward_tile_shape,
+    slope_shape,
+)
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
 from fenchel.kernels.triton.losses.class_loss import loss_groups, loss_tile
 from fenchel.kernels.triton.losses.loss_derivatives import (
     alpha_rows,
@@ -43,7 +51,6 @@ from fenchel.kernels.triton.losses.loss_in_place import slope_groups
 from fenchel.kernels.triton.losses.near_rows import loss_near_rows
 from fenchel.kernels.triton.losses.softmax import softmax_loss_rows
 from fenchel.kernels.triton.losses.streamed_rows import loss_streamed
-from fenchel.kernels.triton.search.normalizer import NEAR_SOFTMAX
 
 LOSS_BLOCKS, LOSS_WARPS = 1, 8  # of the program that sums the loss of a long row
 SLOPE_BLOCKS, SLOPE_WARPS = 2, 8  # of one that writes its gradient

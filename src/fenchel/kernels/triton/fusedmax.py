@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import Rows, Strides, address, copy_back
-from fenchel.kernels.triton.launch.configuration import ceiling, stream_shape
+from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
 from fenchel.kernels.triton.launch.parameters import strength_parts
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
 from fenchel.kernels.triton.structured.candidates import list_candidates
 from fenchel.kernels.triton.structured.expansion import write_fused
 from fenchel.kernels.triton.structured.grouped_backward import JUMPS, grouped_backward

@@ -21,7 +21,6 @@ from torch import Tensor
 from fenchel.kernels.triton.launch.addressing import copy_back, row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.parameters import row_strength, strength_parts
-from fenchel.kernels.triton.structured.candidates import load_block
 from fenchel.kernels.triton.thresholds.backward import NORM, pull_back
 from fenchel.kernels.triton.thresholds.norm_rows import LEAST, norm_tile, solve_norm_groups
 from fenchel.kernels.triton.thresholds.row_programs import (
@@ -38,8 +37,8 @@ from fenchel.kernels.triton.thresholds.row_programs import (
     store_block,
 )
 from fenchel.kernels.triton.thresholds.rows import fits, launch_groups, launch_tiles
-from fenchel.kernels.triton.tiles.loading import finite_peak
-from fenchel.kernels.triton.tiles.reductions import shared_sum
+from fenchel.kernels.triton.tiles.across_threads import shared_sum
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_block
 
 
 @triton.jit

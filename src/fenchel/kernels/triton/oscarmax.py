@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import address, copy_back
-from fenchel.kernels.triton.launch.configuration import ceiling, stream_shape
+from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
 from fenchel.kernels.triton.launch.parameters import strength_parts
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
 from fenchel.kernels.triton.structured.clusters import write_clusters
 from fenchel.kernels.triton.structured.grouped_backward import RANKS, grouped_backward
 from fenchel.kernels.triton.structured.pooling import find_support, pool_lanes

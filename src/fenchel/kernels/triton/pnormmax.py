@@ -22,7 +22,6 @@ from fenchel.kernels.rows import from_rows, parameter_to_rows, to_rows
 from fenchel.kernels.triton.launch.addressing import copy_back, row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.parameters import row_strength, strength_parts
-from fenchel.kernels.triton.structured.candidates import load_block
 from fenchel.kernels.triton.thresholds.row_programs import (
     ROUNDING,
     held,
@@ -33,8 +32,9 @@ from fenchel.kernels.triton.thresholds.row_programs import (
     power,
     store_block,
 )
-from fenchel.kernels.triton.tiles.loading import finite_peak
-from fenchel.kernels.triton.tiles.reductions import larger, shared_sum
+from fenchel.kernels.triton.tiles.across_threads import shared_sum
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_block
 
 
 @triton.jit

@@ -11,12 +11,9 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from fenchel.kernels.triton.entmax_loss import leaves_scores_out
-from fenchel.kernels.triton.launch.configuration import (
-    LONGEST_LOSS_TILE,
-    ceiling,
-    groups_shape,
-    power_of_two,
-)
+from fenchel.kernels.triton.launch.long_row_shapes import groups_shape
+from fenchel.kernels.triton.launch.tile_shapes import LONGEST_LOSS_TILE
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 from fenchel.kernels.triton.output_layer.full_rows import add_all_rows, add_full_rows
 from fenchel.kernels.triton.output_layer.sparse_hidden import multiply_full_rows, use_lists
 from fenchel.kernels.triton.output_layer.sparse_weight import list_rows, name_full_rows, sum_classes

@@ -1,4 +1,4 @@
-"""log2, exp2 and divided differences in float32, all elementwise.
+"""log2 and exp2 in float32, elementwise.
 
 The hardware's own lg2 errs by up to 2^-22, which divided by a small alpha - 1 is more than the maps
 promise. `log2` and `exp2` are the polynomials of the CPU kernels: relative error below 3e-8 before
@@ -20,13 +20,10 @@ LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
 VANISHES: tl.constexpr = tl.constexpr(-150.0)  # e^x is no float32 there; x log2(e) is finite
 SQRT_HALF_BITS: tl.constexpr = tl.constexpr(0x3F3504F3)
 EXPONENT_BITS: tl.constexpr = tl.constexpr(-(1 << 23))  # the sign and the exponent of a float32
-LEADING_BITS: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of the fraction
 ONE_BITS: tl.constexpr = tl.constexpr(0x3F800000)
 ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
 ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
 SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
-TWO_TO_32: tl.constexpr = tl.constexpr(2.0**32)
-BIAS_OF_FLOAT64: tl.constexpr = tl.constexpr(1023 - 127)  # less that of a float32
 
 
 @triton.jit
@@ -36,7 +33,7 @@ def saturate(x):
 
 
 @triton.jit
-def _exponent(x):
+def exponent_and_scale(x):
     """(n, 2^-n) with sqrt(1/2) <= 2^-n x < sqrt(2)."""
     shifted = (x.to(tl.int32, bitcast=True) - SQRT_HALF_BITS) & EXPONENT_BITS
     scale = (-shifted + ONE_BITS).to(tl.float32, bitcast=True)
@@ -46,7 +43,7 @@ def _exponent(x):
 @triton.jit
 def binade(x, less_one):
     """(n, f) with x = 2^n (1 + f) and sqrt(1/2) <= 1 + f < sqrt(2)."""
-    exponent, scale = _exponent(x)
+    exponent, scale = exponent_and_scale(x)
     return exponent, tl.where(exponent == 0.0, less_one, x * scale - 1.0)
 
 
@@ -54,11 +51,11 @@ def binade(x, less_one):
 def log2_near_one(x, less_one):
     """log2 x for a normal x > 0, where `less_one` is a better x - 1 if x is near one."""
     exponent, f = binade(x, less_one)
-    return _log2_ratio(f) * f + exponent
+    return log2_ratio(f) * f + exponent
 
 
 @triton.jit
-def _log2_ratio(f):
+def log2_ratio(f):
     """log2(1 + f)/f for sqrt(1/2) <= 1 + f < sqrt(2)."""
     series = 0.125836899 * f - 0.207269687
     series = series * f + 0.215715623
@@ -115,11 +112,11 @@ def exp2(x):
     """2^x, with 0 below the smallest normal number and 2^127 as the largest result; 0 for NaN."""
     inside = tl.minimum(tl.maximum(x, -126.0), 127.0)
     rounded = inside + ROUNDER
-    return tl.where(x >= -126.0, _scaled_exp2(inside - (rounded - ROUNDER), rounded), 0.0)
+    return tl.where(x >= -126.0, scaled_exp2(inside - (rounded - ROUNDER), rounded), 0.0)
 
 
 @triton.jit
-def _exp2_series(r):
+def exp2_series(r):
     """2^r for |r| up to about 1/2."""
     series = 0.000153532579 * r + 0.00133990035
     series = series * r + 0.0096184386
@@ -130,9 +127,9 @@ def _exp2_series(r):
 
 
 @triton.jit
-def _scaled_exp2(r, rounded):
+def scaled_exp2(r, rounded):
     """2^(n + r) for |r| up to about 1/2 and `rounded` = n + ROUNDER."""
-    series = _exp2_series(r)
+    series = exp2_series(r)
     # The low bits of `rounded` hold the whole number; the shift moves it into the exponent.
     scale = rounded.to(tl.int32, bitcast=True) << 23
     return (series.to(tl.int32, bitcast=True) + scale).to(tl.float32, bitcast=True)
@@ -152,64 +149,6 @@ def exp(x):
 
 
 @triton.jit
-def leading_bits(number, low):
-    """number + low as 16 bits, exact times a small whole number, and the rest."""
-    leading = (number.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
-    return leading, (number - leading) + low
-
-
-@triton.jit
-def _exponent_times_log2(whole, f, exponent, low):
-    """(exponent + low) log2 x as a sum of two numbers, for log2 x = whole + log2(1 + f).
-
-    16 bits of the exponent times the whole number are exact, and the rest is small.
-    """
-    leading, trailing = leading_bits(exponent, low)
-    return whole * leading, whole * trailing + _log2_ratio(f) * f * exponent
-
-
-@triton.jit
-def power(x, exponent):
-    """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; any number otherwise."""
-    whole, f = binade(x, x - 1.0)
-    high, rest = _exponent_times_log2(whole, f, exponent, 0.0)
-    rounded = tl.maximum(high + rest, -126.0) + ROUNDER
-    result = _scaled_exp2((high - (rounded - ROUNDER)) + rest, rounded)
-    return tl.where(high + rest >= -126.0, result, 0.0)
-
-
-@triton.jit
-def power_near_one(x, less_one, exponent, low):
-    """x^(exponent + low) of a normal x > 0, by the hardware's 2^y and what is rounded off y.
-
-    `less_one` is a better x - 1 if x is near one.
-    """
-    whole, f = binade(x, less_one)
-    high, rest = _exponent_times_log2(whole, f, exponent, low)
-    y = high + rest
-    p = tl.exp2(y)
-    return p + p * (((high - y) + rest) * LN_2)
-
-
-@triton.jit
-def _plus_product(a, b, c):
-    """a b + c as the rounded sum and what was rounded off; the product is fused by name."""
-    total = tl.fma(a, b, c)
-    back = total - c
-    return total, tl.fma(a, b, -back) + (c - (total - back))
-
-
-@triton.jit
-def base_of_power(z, point, e):
-    """1 + e (z - point) as the sum of two numbers."""
-    u = z - point
-    back = u - z
-    rest = (z - (u - back)) - (point + back)
-    t, low = _plus_product(u, e, 1.0)
-    return t, tl.fma(rest, e, low)
-
-
-@triton.jit
 def log2_bend(f):
     """(log2(1 + f)/f - log2 e)/f for sqrt(1/2) <= 1 + f < sqrt(2)."""
     series = 0.186175331 - 0.10996379 * f
@@ -220,88 +159,3 @@ def log2_bend(f):
     series = series * f - 0.360696614
     series = series * f + 0.480898231
     return series * f - 0.721347332
-
-
-@triton.jit
-def rest_of_inverse(e, inverse):
-    """What a float32 leaves of 1/e."""
-    return tl.fma(-e, inverse, 1.0) * inverse
-
-
-@triton.jit
-def power_of_sum(x, rest, exponent, low):
-    """(x + rest)^(exponent + low) for a normal x > 0 and a small rest, up to 2^127; the result is as
-    exact for large exponents as for others."""
-    whole, scale = _exponent(x)
-    less_one = tl.fma(x, scale, -1.0)
-    f = tl.fma(rest, scale, less_one)
-    rest = tl.fma(rest, scale, less_one - f)
-    log, log_low = _plus_product(f, LOG2_E, log2_bend(f) * f * f)
-    log_low += f * LOG2_E_REST + rest * fast_reciprocal(f + 1.0) * LOG2_E
-    leading, trailing = leading_bits(exponent, low)
-    y, y_low = _plus_product(log, exponent, whole * leading)
-    y_low += log_low * exponent + log * low + whole * trailing
-    rounded = tl.maximum(y, -126.0) + ROUNDER
-    result = _scaled_exp2((y - (rounded - ROUNDER)) + y_low, rounded)
-    return tl.where(y >= -126.0, result, 0.0)
-
-
-@triton.jit
-def wide_power(x, exponent, low):
-    """x^(exponent + low) of 0 < x <= 1 as a float64 with the digits of a float32, at most 2^1000.
-
-    2^r comes in float32, and its bits get the exponent of a float64: powers in float64 are slow.
-    """
-    subnormal = x < SMALLEST
-    x = tl.where(subnormal, x * TWO_TO_32, x)
-    whole, f = binade(x, x - 1.0)
-    whole = tl.where(subnormal, whole - 32.0, whole)
-    high, rest = _exponent_times_log2(whole, f, exponent, low)
-    rounded = tl.minimum(high + rest, 1000.0) + ROUNDER
-    fraction = _exp2_series(tl.minimum((high - (rounded - ROUNDER)) + rest, 1.0))
-    bits = fraction.to(tl.int32, bitcast=True).to(tl.int64) << 29
-    scale = rounded.to(tl.int32, bitcast=True) - ROUNDER_BITS + BIAS_OF_FLOAT64
-    return (bits + (scale.to(tl.int64) << 52)).to(tl.float64, bitcast=True)
-
-
-@triton.jit
-def expm1_ratio(x):
-    """phi1(x) = (e^x - 1)/x, and 1 at x = 0."""
-    series = 0.000199968289 * x + 0.0013997783
-    series = series * x + 0.00833305213
-    series = series * x + 0.0416653039
-    series = series * x + 0.166666684
-    series = series * x + 0.500000043
-    series = series * x + 1.0
-    near = tl.abs(x) < 0.5
-    return tl.where(near, series, (exp2(x * LOG2_E) - 1.0) / tl.where(near, 1.0, x))
-
-
-@triton.jit
-def phi2(x):
-    """(e^x - 1 - x)/x^2, and 1/2 at x = 0."""
-    series = 2.54289948e-05 * x + 0.000203291853
-    series = series * x + 0.00138843396
-    series = series * x + 0.00833088438
-    series = series * x + 0.0416667762
-    series = series * x + 0.166666973
-    series = series * x + 0.499999996
-    near = tl.abs(x) <= 1.0
-    divisor = tl.where(near, 1.0, x)
-    return tl.where(near, series, (exp2(x * LOG2_E) - 1.0 - x) / (divisor * divisor))
-
-
-@triton.jit
-def expm1_ratio_slope(x):
-    """The derivative of phi1, and 1/2 at x = 0."""
-    series = 2.26802981e-05 * x + 0.000178636382
-    series = series * x + 0.00118993458
-    series = series * x + 0.00694129016
-    series = series * x + 0.0333335089
-    series = series * x + 0.125000632
-    series = series * x + 0.333333317
-    series = series * x + 0.49999998
-    near = tl.abs(x) <= 1.0
-    divisor = tl.where(near, 1.0, x)
-    closed = (exp2(x * LOG2_E) * (x - 1.0) + 1.0) / (divisor * divisor)
-    return tl.where(near, series, closed)

@@ -24,48 +24,21 @@ from fenchel.kernels.triton.arithmetic.elementary import (
     rough_log2_near_one,
     saturate,
 )
-
-# Kinds of alpha. EACH_ROW is GENERAL up to 2 and STEEP above, row by row.
-SPARSEMAX: tl.constexpr = tl.constexpr(0)
-ENTMAX15: tl.constexpr = tl.constexpr(1)
-STEEP: tl.constexpr = tl.constexpr(2)  # above 2
-EACH_ROW: tl.constexpr = tl.constexpr(3)
-SOFTMAX: tl.constexpr = tl.constexpr(4)  # alpha = 1: nothing is solved
-# From here on: any alpha up to 2, by powers. Hardware logarithms serve where alpha is not near 1: on
-# the way to the root (POWER), or throughout if p is rounded to half precision (COARSE), or if alpha is
-# not much below 3/2 (SHARP), where the power that they are multiplied by is small.
-GENERAL: tl.constexpr = tl.constexpr(5)
-POWER: tl.constexpr = tl.constexpr(6)
-COARSE: tl.constexpr = tl.constexpr(7)
-SHARP: tl.constexpr = tl.constexpr(8)
+from fenchel.kernels.triton.arithmetic.two_floats import split
+from fenchel.kernels.triton.launch.alpha import (
+    COARSE,
+    ENTMAX15,
+    GENERAL,
+    SHARP,
+    SOFTMAX,
+    SPARSEMAX,
+    STEEP,
+)
 
 HUGE: tl.constexpr = tl.constexpr(2.0**126)  # makes one of whatever is not zero, saturated
 FARTHEST: tl.constexpr = tl.constexpr(-1e30)  # stands for -inf where t must be finite
 LARGE_BASE: tl.constexpr = tl.constexpr(1e6)  # above any t for alpha > 1
 LEAST_POWER: tl.constexpr = tl.constexpr(6e-8)  # alpha = 2 among others: 0 to it is still 0
-TINY: tl.constexpr = tl.constexpr(1e-20)  # stands for e = 0: log(1 + e u)/e is then u
-
-
-@triton.jit
-def epsilon(alpha):
-    """e = alpha - 1 in float32, never zero; the subtraction happens in the precision of alpha."""
-    e = (alpha - 1.0).to(tl.float32)
-    return tl.where(tl.abs(e) < TINY, TINY, e)
-
-
-@triton.jit
-def split(number):
-    """A float64 as the sum of two float32."""
-    high = number.to(tl.float32)
-    return high, (number - high.to(tl.float64)).to(tl.float32)
-
-
-@triton.jit
-def two_sum(a, b):
-    """a + b as the rounded sum and what was rounded off."""
-    total = a + b
-    rest = total - a
-    return total, (a - (total - rest)) + (b - rest)
 
 
 @triton.jit

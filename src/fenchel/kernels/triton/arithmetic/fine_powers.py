@@ -20,28 +20,30 @@ from fenchel.kernels.triton.arithmetic.elementary import (
     LOG2_E,
     LOG2_E_REST,
     SMALLEST,
-    base_of_power,
     binade,
     fast_log2,
     fast_reciprocal,
-    leading_bits,
     log2_bend,
+)
+from fenchel.kernels.triton.arithmetic.entries import FARTHEST, base_of_nothing
+from fenchel.kernels.triton.arithmetic.powers import (
+    base_of_power,
+    leading_bits,
     power_near_one,
     power_of_sum,
     rest_of_inverse,
 )
-from fenchel.kernels.triton.arithmetic.entries import FARTHEST, GENERAL, base_of_nothing, two_sum
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
+from fenchel.kernels.triton.launch.alpha import (
+    ANY_POWERS,
+    COARSE_ABOVE,
+    COARSE_BELOW,
+    GENERAL,
+    NEAR_POWERS,
+    POWERS_ABOVE,
+    POWERS_BELOW,
+)
 
-# What is known of e = alpha - 1, and so which powers are exact enough. Up to POWERS_ABOVE, e > 0.
-COARSE_ABOVE: tl.constexpr = tl.constexpr(0)  # the hardware's, for half precision
-NEAR_POWERS: tl.constexpr = tl.constexpr(1)  # e < 1/16: t < 0.4 is too rare to matter
-SERIES_ABOVE: tl.constexpr = tl.constexpr(2)
-POWERS_ABOVE: tl.constexpr = tl.constexpr(3)  # e >= 1/16
-POWERS_BELOW: tl.constexpr = tl.constexpr(4)  # e < 0
-COARSE_BELOW: tl.constexpr = tl.constexpr(5)
-ANY_POWERS: tl.constexpr = tl.constexpr(6)
-
-ROUGHLY_SOFTMAX: tl.constexpr = tl.constexpr(2.0**-8)  # |e| from which coarse powers may be used
 ROUNDED: tl.constexpr = tl.constexpr(24.0)  # added and taken off, it rounds to a multiple of 2^-19
 BEYOND: tl.constexpr = tl.constexpr(1.0001)  # t is surely negative at so many -1/e
 LOWEST_SERIES: tl.constexpr = tl.constexpr(-0.6)

@@ -20,29 +20,28 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.elementary import LN_2, SMALLEST, expm1_ratio, log2_near_one
-from fenchel.kernels.triton.arithmetic.entries import (
+from fenchel.kernels.triton.arithmetic.divided_differences import expm1_ratio
+from fenchel.kernels.triton.arithmetic.elementary import LN_2, SMALLEST, log2_near_one
+from fenchel.kernels.triton.arithmetic.entries import FARTHEST, entry, general_entry, steep_entry
+from fenchel.kernels.triton.arithmetic.two_floats import split, two_sum
+from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import (
     EACH_ROW,
     ENTMAX15,
-    FARTHEST,
     GENERAL,
     SOFTMAX,
     SPARSEMAX,
     STEEP,
-    entry,
-    general_entry,
-    split,
-    steep_entry,
-    two_sum,
 )
-from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.rows.groups import STATE, listed_shape, listed_tile, listed_zeros
 from fenchel.kernels.triton.rows.softmax import softmax_and_log_sum
 from fenchel.kernels.triton.search.edge_guess import guess_edge
 from fenchel.kernels.triton.search.normalizer import below_peak, solve
 from fenchel.kernels.triton.search.steep import below_bottom, find_support, steep_tile_visit
-from fenchel.kernels.triton.tiles.loading import (
+from fenchel.kernels.triton.tiles.across_threads import any_row, row_max, row_sum
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
+from fenchel.kernels.triton.tiles.memory import (
     finite_peak,
     load_scores,
     row_epsilon,
@@ -51,7 +50,7 @@ from fenchel.kernels.triton.tiles.loading import (
     tile_places,
     tile_rows,
 )
-from fenchel.kernels.triton.tiles.reductions import SLAB_AXIS, any_row, row_max, row_sum, slab_max
+from fenchel.kernels.triton.tiles.within_threads import slab_max
 
 
 @triton.jit

@@ -17,13 +17,15 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.elementary import LN_2, expm1_ratio, expm1_ratio_slope, log2
-from fenchel.kernels.triton.arithmetic.entries import EACH_ROW, GENERAL, STEEP
+from fenchel.kernels.triton.arithmetic.divided_differences import expm1_ratio, expm1_ratio_slope
+from fenchel.kernels.triton.arithmetic.elementary import LN_2, log2
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import EACH_ROW, GENERAL, STEEP
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.losses.class_loss import entry_at, entry_of_rows, score_less
 from fenchel.kernels.triton.search.steep import support_entry
-from fenchel.kernels.triton.tiles.loading import (
+from fenchel.kernels.triton.tiles.across_threads import any_row, row_sum
+from fenchel.kernels.triton.tiles.memory import (
     load_scores,
     row_epsilon,
     tile_columns,
@@ -31,7 +33,6 @@ from fenchel.kernels.triton.tiles.loading import (
     tile_places,
     tile_rows,
 )
-from fenchel.kernels.triton.tiles.reductions import any_row, row_sum
 
 
 @triton.jit

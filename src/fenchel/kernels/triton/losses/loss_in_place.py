@@ -12,12 +12,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import EACH_ROW, GENERAL, STEEP, entry, steep_entry
+from fenchel.kernels.triton.arithmetic.entries import entry, steep_entry
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import EACH_ROW, GENERAL, STEEP
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.losses.class_loss import class_slope
 from fenchel.kernels.triton.rows.groups import STATE
-from fenchel.kernels.triton.tiles.loading import load_scores, row_epsilon, tile_rows
+from fenchel.kernels.triton.tiles.memory import load_scores, row_epsilon, tile_rows
 
 
 @triton.jit

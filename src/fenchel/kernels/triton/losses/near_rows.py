@@ -14,9 +14,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import FARTHEST, GENERAL, exact_entry, two_sum
-from fenchel.kernels.triton.arithmetic.fine_powers import NEAR_POWERS
+from fenchel.kernels.triton.arithmetic.entries import FARTHEST, exact_entry
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import GENERAL, NEAR_POWERS
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.losses.class_loss import finish_rows, normalizer_of, own_score
 from fenchel.kernels.triton.search.smooth import (
@@ -27,17 +28,11 @@ from fenchel.kernels.triton.search.smooth import (
     seen_from,
     softmax_slabs,
 )
-from fenchel.kernels.triton.tiles.loading import finite_peak, load_scores, tile_rows
-from fenchel.kernels.triton.tiles.reductions import (
-    along_slabs,
-    even_slab_sum,
-    larger,
-    row_max,
-    row_sums,
-    row_triples,
-    slab_max,
-    slab_sum,
-)
+from fenchel.kernels.triton.tiles.across_threads import row_max, row_sums, row_triples
+from fenchel.kernels.triton.tiles.axes import along_slabs
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, tile_rows
+from fenchel.kernels.triton.tiles.within_threads import even_slab_sum, slab_max, slab_sum
 
 
 @triton.jit

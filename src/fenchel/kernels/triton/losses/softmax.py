@@ -7,12 +7,12 @@ from __future__ import annotations
 import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import exp
-from fenchel.kernels.triton.arithmetic.entries import SOFTMAX
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import SOFTMAX
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.losses.class_loss import finish_rows, own_score
 from fenchel.kernels.triton.rows.softmax import log_sum, peak_and_sum
-from fenchel.kernels.triton.tiles.loading import finite_peak, tile_rows
+from fenchel.kernels.triton.tiles.memory import finite_peak, tile_rows
 
 
 @kernel

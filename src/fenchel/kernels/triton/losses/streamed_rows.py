@@ -13,7 +13,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import entry, two_sum
+from fenchel.kernels.triton.arithmetic.entries import entry
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.losses.class_loss import class_loss, entry_at, normalizer_of
@@ -27,8 +28,10 @@ from fenchel.kernels.triton.rows.groups import (
 from fenchel.kernels.triton.rows.half_rows import begin_halfway
 from fenchel.kernels.triton.search.climbing import climb
 from fenchel.kernels.triton.search.normalizer import FINE, newton_step, tile_visit
-from fenchel.kernels.triton.tiles.loading import finite_peak, load_scores, tile_columns, tile_rows
-from fenchel.kernels.triton.tiles.reductions import larger, row_max, row_sum, row_sums, slab_sum
+from fenchel.kernels.triton.tiles.across_threads import row_max, row_sum, row_sums
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, tile_columns, tile_rows
+from fenchel.kernels.triton.tiles.within_threads import slab_sum
 
 
 @triton.jit

@@ -13,18 +13,21 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.elementary import LN_2, log2, phi2, power, wide_power
-from fenchel.kernels.triton.arithmetic.entries import EACH_ROW, ENTMAX15, SOFTMAX, SPARSEMAX, STEEP
+from fenchel.kernels.triton.arithmetic.divided_differences import phi2
+from fenchel.kernels.triton.arithmetic.elementary import LN_2, log2
+from fenchel.kernels.triton.arithmetic.powers import power, wide_power
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import EACH_ROW, ENTMAX15, SOFTMAX, SPARSEMAX, STEEP
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.tiles.loading import (
+from fenchel.kernels.triton.tiles.across_threads import any_row, row_sum, row_sums
+from fenchel.kernels.triton.tiles.axes import along_rows
+from fenchel.kernels.triton.tiles.memory import (
     row_epsilon,
     tile_columns,
     tile_inside,
     tile_places,
     tile_rows,
 )
-from fenchel.kernels.triton.tiles.reductions import along_rows, any_row, row_sum, row_sums
 
 
 @triton.jit

@@ -13,24 +13,30 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import EACH_ROW, GENERAL, SHARP, STEEP, epsilon
-from fenchel.kernels.triton.arithmetic.fine_powers import (
+from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import (
     ANY_POWERS,
     COARSE_ABOVE,
+    EACH_ROW,
+    GENERAL,
     NEAR_POWERS,
+    NEAR_SOFTMAX,
     POWERS_ABOVE,
     POWERS_BELOW,
     ROUGHLY_SOFTMAX,
     SERIES_ABOVE,
+    SHARP,
+    STEEP,
+    epsilon,
 )
-from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.rows.on_chip import load_rows, solve_scores
+from fenchel.kernels.triton.rows.on_chip import solve_scores
 from fenchel.kernels.triton.rows.row_order import KINDS, kind_of_row
 from fenchel.kernels.triton.rows.small_support import by_threads, largest_of_threads, write_listed
-from fenchel.kernels.triton.search.normalizer import NEAR_SOFTMAX
-from fenchel.kernels.triton.tiles.loading import finite_peak, row_epsilon, tile_rows
-from fenchel.kernels.triton.tiles.reductions import along_rows, row_max, slab_max
+from fenchel.kernels.triton.tiles.across_threads import row_max
+from fenchel.kernels.triton.tiles.axes import along_rows
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_rows, row_epsilon, tile_rows
+from fenchel.kernels.triton.tiles.within_threads import slab_max
 
 
 @triton.jit

@@ -17,28 +17,31 @@ import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import fast_reciprocal
 from fenchel.kernels.triton.arithmetic.entries import (
-    COARSE,
-    EACH_ROW,
     FARTHEST,
-    GENERAL,
-    POWER,
-    SHARP,
-    SPARSEMAX,
-    STEEP,
     entry,
     exact_powers,
     first_point,
     rough_powers,
-    two_sum,
 )
 from fenchel.kernels.triton.arithmetic.fine_powers import summed_powers
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import (
+    COARSE,
+    EACH_ROW,
+    GENERAL,
+    NEAR_SOFTMAX,
+    POWER,
+    SHARP,
+    SPARSEMAX,
+    STEEP,
+    TAME,
+)
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.search.climbing import TAME, climb, leap_of, sharp_touch
+from fenchel.kernels.triton.search.climbing import climb, leap_of, sharp_touch
 from fenchel.kernels.triton.search.edge_guess import guess_edge
 from fenchel.kernels.triton.search.normalizer import (
     FINE,
-    NEAR_SOFTMAX,
     ROUGH,
     TOUCH,
     brings_in,
@@ -60,17 +63,11 @@ from fenchel.kernels.triton.search.steep import (
     over_row,
     support_entry,
 )
-from fenchel.kernels.triton.tiles.loading import finite_peak, load_scores, row_epsilon, tile_rows
-from fenchel.kernels.triton.tiles.reductions import (
-    SLAB_AXIS,
-    along_slabs,
-    larger,
-    row_max,
-    row_sums,
-    row_triples,
-    slab_sum,
-    sum_of_fours,
-)
+from fenchel.kernels.triton.tiles.across_threads import row_max, row_sums, row_triples
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS, along_slabs
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, row_epsilon, tile_rows
+from fenchel.kernels.triton.tiles.within_threads import slab_sum, sum_of_fours
 
 CLOSE: tl.constexpr = tl.constexpr(1e-3)  # excess at which the maxima are left
 MARGIN: tl.constexpr = tl.constexpr(4e-5)  # what a rough or rounded edge may hide

@@ -16,8 +16,10 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import INTERPRETED, saturate
-from fenchel.kernels.triton.arithmetic.entries import ENTMAX15, HUGE, first_point, two_sum
+from fenchel.kernels.triton.arithmetic.entries import HUGE, first_point
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import ENTMAX15
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.search.climbing import climb
 from fenchel.kernels.triton.search.normalizer import (
@@ -27,8 +29,9 @@ from fenchel.kernels.triton.search.normalizer import (
     entry_below_peak,
     newton_step,
 )
-from fenchel.kernels.triton.tiles.loading import finite_peak, store_tile, tile_rows
-from fenchel.kernels.triton.tiles.reductions import larger, row_max, row_sums
+from fenchel.kernels.triton.tiles.across_threads import row_max, row_sums
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, store_tile, tile_rows
 
 HALFWAY: tl.constexpr = tl.constexpr(0.5)  # where the edge is first sought, in 1/e below the peak
 HALF_FINE: tl.constexpr = tl.constexpr(2e-5)  # excess at which a step is the last if p is rounded

@@ -14,15 +14,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import FARTHEST, two_sum
-from fenchel.kernels.triton.arithmetic.fine_powers import (
-    COARSE_ABOVE,
-    COARSE_BELOW,
-    fine_power,
-    plain_power,
-    rounded_point,
-)
+from fenchel.kernels.triton.arithmetic.entries import FARTHEST
+from fenchel.kernels.triton.arithmetic.fine_powers import fine_power, plain_power, rounded_point
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import COARSE_ABOVE, COARSE_BELOW
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.search.smooth import (
     EMPTY,
@@ -39,24 +35,16 @@ from fenchel.kernels.triton.search.smooth import (
     smooth_step,
     softmax_slabs,
 )
-from fenchel.kernels.triton.tiles.loading import (
+from fenchel.kernels.triton.tiles.across_threads import fine_triples, row_max, row_sums, row_triples
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import (
     finite_peak,
     load_tile,
     store_tile,
     tile_columns,
     tile_rows,
 )
-from fenchel.kernels.triton.tiles.reductions import (
-    fine_triples,
-    larger,
-    of_threads,
-    row_max,
-    row_sums,
-    row_triples,
-    slab_max,
-    thread_max,
-    thread_sum,
-)
+from fenchel.kernels.triton.tiles.within_threads import of_threads, slab_max, thread_max, thread_sum
 
 
 @triton.jit

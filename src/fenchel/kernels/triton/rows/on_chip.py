@@ -12,14 +12,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import (
-    FARTHEST,
-    GENERAL,
-    SHARP,
-    SOFTMAX,
-    STEEP,
-    two_sum,
-)
+from fenchel.kernels.triton.arithmetic.entries import FARTHEST
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
+from fenchel.kernels.triton.launch.alpha import GENERAL, SHARP, SOFTMAX, STEEP
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.rows.softmax import softmax_tile
 from fenchel.kernels.triton.search.edge_guess import guess_edge
@@ -33,17 +28,15 @@ from fenchel.kernels.triton.search.normalizer import (
 )
 from fenchel.kernels.triton.search.smooth import smooth_entry, solve_smooth
 from fenchel.kernels.triton.search.steep import find_support, steep_tile_visit, support_entry
-from fenchel.kernels.triton.tiles.loading import (
+from fenchel.kernels.triton.tiles.across_threads import row_max
+from fenchel.kernels.triton.tiles.memory import (
     finite_peak,
-    load_tile,
+    load_rows,
     row_epsilon,
-    store_tile,
-    tile_columns,
-    tile_inside,
-    tile_places,
     tile_rows,
+    write_rows,
 )
-from fenchel.kernels.triton.tiles.reductions import row_max, slab_max
+from fenchel.kernels.triton.tiles.within_threads import slab_max
 
 
 @triton.jit
@@ -80,21 +73,7 @@ def solve_scores(
         point, low = two_sum(point, low)
         p = entry_below_peak(z, point, low, e, KIND)
     p += peak - peak  # NaN in a row that holds one
-    column = tile_columns(J, K)
-    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
-    store_tile(out, out_places, p, tile_inside(row, column, count, columns, R), EVEN)
-
-
-@triton.jit
-def load_rows(
-    scores, mask, row, count, columns, middle, inner, steps, mask_steps,
-    LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    column = tile_columns(J, K)
-    inside = tile_inside(row, column, count, columns, R)
-    places = tile_places(row, column, middle, inner, steps, LEVELS)
-    mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
-    return load_tile(scores, mask, places, mask_places, inside, EVEN)
+    write_rows(out, p, row, count, columns, middle, inner, out_steps, LEVELS, EVEN, J, R, K)
 
 
 @kernel

@@ -17,12 +17,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fenchel.kernels.triton.arithmetic.entries import EACH_ROW
 from fenchel.kernels.triton.launch.addressing import Rows, Strides
-from fenchel.kernels.triton.launch.configuration import ceiling, power_of_two
+from fenchel.kernels.triton.launch.alpha import EACH_ROW, TAME
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.search.climbing import TAME
-from fenchel.kernels.triton.tiles.loading import row_epsilon
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+from fenchel.kernels.triton.tiles.memory import row_epsilon
 
 KINDS: tl.constexpr = tl.constexpr(3)  # up to TAME, up to alpha = 2, and above
 HIGH: tl.constexpr = tl.constexpr(65536)  # counts a row of the second kind; 1, of the first

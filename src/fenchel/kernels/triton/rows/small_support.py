@@ -16,8 +16,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import FARTHEST, STEEP, general_entry, two_sum
+from fenchel.kernels.triton.arithmetic.entries import FARTHEST, general_entry
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
+from fenchel.kernels.triton.launch.alpha import STEEP
 from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.tile_shapes import LISTED
 from fenchel.kernels.triton.search.climbing import climb
 from fenchel.kernels.triton.search.edge_guess import guess_edge
 from fenchel.kernels.triton.search.normalizer import (
@@ -33,7 +36,10 @@ from fenchel.kernels.triton.search.steep import (
     support_entries,
     support_entry,
 )
-from fenchel.kernels.triton.tiles.loading import (
+from fenchel.kernels.triton.tiles.across_threads import any_entry, row_max
+from fenchel.kernels.triton.tiles.axes import ROW_AXIS, SLAB_AXIS
+from fenchel.kernels.triton.tiles.combining import larger, smaller
+from fenchel.kernels.triton.tiles.memory import (
     finite_peak,
     load_tile,
     row_epsilon,
@@ -43,16 +49,7 @@ from fenchel.kernels.triton.tiles.loading import (
     tile_places,
     tile_rows,
 )
-from fenchel.kernels.triton.tiles.reductions import (
-    ROW_AXIS,
-    SLAB_AXIS,
-    any_entry,
-    larger,
-    row_max,
-    smaller,
-)
 
-LISTED: tl.constexpr = tl.constexpr(4)
 # A tile of several rows has the axes (threads, R, J, V) or (J, R, threads, V): whichever of them makes
 # Triton spread the threads of a warp over a row first, then over rows (see `reductions`).
 THREADS_FIRST: tl.constexpr = tl.constexpr(ROW_AXIS.value == 0)

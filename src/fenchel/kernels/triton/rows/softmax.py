@@ -15,8 +15,10 @@ import triton.language as tl
 from fenchel.kernels.triton.arithmetic.elementary import exp
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.tiles.loading import finite_peak, load_scores, tile_rows
-from fenchel.kernels.triton.tiles.reductions import even_slab_sum, larger, row_sums, shared_sum
+from fenchel.kernels.triton.tiles.across_threads import row_sums, shared_sum
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, tile_rows
+from fenchel.kernels.triton.tiles.within_threads import even_slab_sum
 
 
 @triton.jit

@@ -13,7 +13,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import entry, two_sum
+from fenchel.kernels.triton.arithmetic.entries import entry
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.rows.groups import (
@@ -28,8 +29,9 @@ from fenchel.kernels.triton.rows.groups import (
 from fenchel.kernels.triton.rows.half_rows import begin_halfway
 from fenchel.kernels.triton.search.climbing import climb
 from fenchel.kernels.triton.search.normalizer import FINE, tile_visit
-from fenchel.kernels.triton.tiles.loading import finite_peak, tile_rows
-from fenchel.kernels.triton.tiles.reductions import SLAB_AXIS, row_max
+from fenchel.kernels.triton.tiles.across_threads import row_max
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
+from fenchel.kernels.triton.tiles.memory import finite_peak, tile_rows
 
 
 @triton.jit

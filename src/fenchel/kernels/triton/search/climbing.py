@@ -13,10 +13,11 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import ENTMAX15, GENERAL, SHARP, first_point, two_sum
-from fenchel.kernels.triton.tiles.reductions import any_row
+from fenchel.kernels.triton.arithmetic.entries import first_point
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
+from fenchel.kernels.triton.launch.alpha import ENTMAX15, GENERAL, SHARP, TAME
+from fenchel.kernels.triton.tiles.across_threads import any_row
 
-TAME: tl.constexpr = tl.constexpr(0.45)  # e up to which Halley's error is cubic with a small factor
 NEXT: tl.constexpr = tl.constexpr(1.2e-7)  # so much less of a number is at most the one below it
 ROOM: tl.constexpr = tl.constexpr(0.01)
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling

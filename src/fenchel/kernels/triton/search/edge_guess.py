@@ -15,8 +15,9 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import fast_log2
-from fenchel.kernels.triton.arithmetic.entries import STEEP
-from fenchel.kernels.triton.tiles.reductions import SLAB_AXIS, any_row, row_triples
+from fenchel.kernels.triton.launch.alpha import STEEP
+from fenchel.kernels.triton.tiles.across_threads import any_row, row_triples
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
 
 FIRST: tl.constexpr = tl.constexpr(0.6)  # where the edge lies in many rows, in 1/e below the peak
 NEAR: tl.constexpr = tl.constexpr(0.2)  # |log2 F| from which one more step is enough

@@ -18,21 +18,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from fenchel.kernels.triton.arithmetic.divided_differences import expm1_ratio
 from fenchel.kernels.triton.arithmetic.elementary import (
     LN_2,
     SMALLEST,
-    expm1_ratio,
     fast_log2,
     fast_reciprocal,
     log2_near_one,
     saturate,
 )
 from fenchel.kernels.triton.arithmetic.entries import (
-    ENTMAX15,
     FARTHEST,
-    GENERAL,
-    SHARP,
-    SPARSEMAX,
     entry,
     exact_base,
     exact_powers,
@@ -40,6 +36,7 @@ from fenchel.kernels.triton.arithmetic.entries import (
     hardware_powers,
     rough_powers,
 )
+from fenchel.kernels.triton.launch.alpha import ENTMAX15, GENERAL, SHARP, SPARSEMAX
 from fenchel.kernels.triton.search.climbing import (
     climb,
     leap_of,
@@ -51,22 +48,15 @@ from fenchel.kernels.triton.search.climbing import (
     still_falls,
 )
 from fenchel.kernels.triton.search.edge_guess import guess_edge
-from fenchel.kernels.triton.tiles.reductions import (
-    SLAB_AXIS,
-    any_row,
-    even_slab_sum,
-    fine_triples,
-    row_sums,
-    row_triples,
-    slab_sum,
-)
+from fenchel.kernels.triton.tiles.across_threads import any_row, fine_triples, row_sums, row_triples
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
+from fenchel.kernels.triton.tiles.within_threads import even_slab_sum, slab_sum
 
 SHORT: tl.constexpr = tl.constexpr(256)  # up to this many columns the maxima are not worth it
 START: tl.constexpr = tl.constexpr(0.7)  # where the edge of a short row lies, in 1/e below its peak
 CERTAIN: tl.constexpr = tl.constexpr(3)  # visits to a short row that are hardly ever too many
 SUBSET: tl.constexpr = tl.constexpr(3e-2)  # excess at which the maxima are left
 ROUGH: tl.constexpr = tl.constexpr(4e-3)  # excess at which rough powers are left
-NEAR_SOFTMAX: tl.constexpr = tl.constexpr(1 / 16)  # |e| below which lg2 is too rough on the way
 FINE: tl.constexpr = tl.constexpr(2e-7)  # excess at which the last step is taken
 TOUCH: tl.constexpr = tl.constexpr(4e-3)  # Halley's step after which A is good to the last bit,
 MISSED: tl.constexpr = tl.constexpr(2.5e-9)  # in most rows: where it `strays` it is not

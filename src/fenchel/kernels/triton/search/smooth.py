@@ -27,25 +27,19 @@ from fenchel.kernels.triton.arithmetic.elementary import (
     fast_log2,
     fast_reciprocal,
 )
-from fenchel.kernels.triton.arithmetic.entries import GENERAL, base_of_nothing
-from fenchel.kernels.triton.arithmetic.fine_powers import (
+from fenchel.kernels.triton.arithmetic.entries import base_of_nothing
+from fenchel.kernels.triton.arithmetic.fine_powers import fine_power, rounded_point
+from fenchel.kernels.triton.launch.alpha import (
     ANY_POWERS,
     COARSE_ABOVE,
     COARSE_BELOW,
+    GENERAL,
     POWERS_ABOVE,
     POWERS_BELOW,
-    fine_power,
-    rounded_point,
 )
 from fenchel.kernels.triton.search.normalizer import near_step, newton_step, strays
-from fenchel.kernels.triton.tiles.reductions import (
-    any_row,
-    even_slab_sum,
-    fine_triples,
-    row_sums,
-    row_triples,
-    slab_sum,
-)
+from fenchel.kernels.triton.tiles.across_threads import any_row, fine_triples, row_sums, row_triples
+from fenchel.kernels.triton.tiles.within_threads import even_slab_sum, slab_sum
 
 NEXT_TO_SOFTMAX: tl.constexpr = tl.constexpr(0.05)  # e up to which the first guess may be enough,
 BELOW_SOFTMAX: tl.constexpr = tl.constexpr(-0.02)  # and the e down to which

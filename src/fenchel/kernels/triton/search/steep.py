@@ -22,7 +22,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import SMALLEST, exp2, fast_log2, log2
-from fenchel.kernels.triton.tiles.reductions import any_row, row_max_pair, row_sums
+from fenchel.kernels.triton.tiles.across_threads import any_row, row_max_pair, row_sums
 
 NEIGHBOURS: tl.constexpr = tl.constexpr(0)  # the next score below `first`, less the next one above
 MASSES: tl.constexpr = tl.constexpr(1)  # F with its edge at `first`, and at `second`

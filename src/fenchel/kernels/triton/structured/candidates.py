@@ -17,21 +17,12 @@ import triton.language as tl
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.parameters import row_strength
-from fenchel.kernels.triton.tiles.loading import finite_peak, load_scores
-from fenchel.kernels.triton.tiles.reductions import larger
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_block
 
 BOUND_STEPS: tl.constexpr = tl.constexpr(2)  # Newton steps towards the threshold of sparsemax
 ROUNDING: tl.constexpr = tl.constexpr(1e-4)  # far more than float32 can be wrong by
 LOWEST: tl.constexpr = tl.constexpr(-3e38)
-
-
-@triton.jit
-def load_block(scores, mask, start, columns, step, mask_step, K: tl.constexpr):
-    """K scores of a row from column `start` on, -inf where there is none."""
-    column = start + tl.arange(0, K)
-    place = column.to(tl.int64)
-    inside = (column >= 0) & (column < columns)
-    return load_scores(scores, mask, place * step, place * mask_step, inside)
 
 
 @triton.jit

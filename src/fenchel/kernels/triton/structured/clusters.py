@@ -14,8 +14,8 @@ import triton.language as tl
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.parameters import row_strength
-from fenchel.kernels.triton.structured.candidates import load_block
 from fenchel.kernels.triton.structured.division import reciprocal
+from fenchel.kernels.triton.tiles.memory import load_block
 
 
 @triton.jit

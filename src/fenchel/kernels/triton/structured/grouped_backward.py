@@ -22,8 +22,9 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import address, row_offset
-from fenchel.kernels.triton.launch.configuration import ceiling, power_of_two, stream_shape
 from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 
 JUMPS: tl.constexpr = tl.constexpr(0)
 RANKS: tl.constexpr = tl.constexpr(1)

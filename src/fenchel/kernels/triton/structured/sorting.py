@@ -14,9 +14,9 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import Rows, Strides, row_offset
-from fenchel.kernels.triton.launch.configuration import ceiling, power_of_two
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.tiles.loading import load_scores
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+from fenchel.kernels.triton.tiles.memory import load_scores
 
 LONGEST_SORT = 2048
 ENTRIES_A_WARP = 512

@@ -19,17 +19,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fenchel.kernels.triton.arithmetic.entries import SPARSEMAX, split
+from fenchel.kernels.triton.arithmetic.two_floats import split
 from fenchel.kernels.triton.launch.addressing import address, copy_back, row_offset
-from fenchel.kernels.triton.launch.configuration import (
+from fenchel.kernels.triton.launch.alpha import SPARSEMAX
+from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.tile_shapes import (
     BACKWARD_BLOCK,
     LONGEST_BACKWARD,
     backward_tile_shape,
-    ceiling,
 )
-from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.tiles.loading import tile_columns, tile_inside, tile_places, tile_rows
-from fenchel.kernels.triton.tiles.reductions import row_sums, slab_sum
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
+from fenchel.kernels.triton.tiles.across_threads import row_sums
+from fenchel.kernels.triton.tiles.memory import tile_columns, tile_inside, tile_places, tile_rows
+from fenchel.kernels.triton.tiles.within_threads import slab_sum
 
 NORM: tl.constexpr = tl.constexpr(0)
 BUDGET: tl.constexpr = tl.constexpr(1)

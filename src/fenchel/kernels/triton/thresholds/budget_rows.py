@@ -12,8 +12,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import SPARSEMAX
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import SPARSEMAX
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.parameters import row_strength
 from fenchel.kernels.triton.rows.groups import (
@@ -23,7 +23,6 @@ from fenchel.kernels.triton.rows.groups import (
     listed_zeros,
     support_begins,
 )
-from fenchel.kernels.triton.rows.on_chip import load_rows
 from fenchel.kernels.triton.thresholds.budget_search import (
     guess,
     moments,
@@ -32,20 +31,11 @@ from fenchel.kernels.triton.thresholds.budget_search import (
     solve_budget,
     visit_tile,
 )
-from fenchel.kernels.triton.thresholds.rows import (
-    load_maxima,
-    store_state,
-    threshold_entry,
-    write_rows,
-)
-from fenchel.kernels.triton.tiles.loading import finite_peak, tile_rows
-from fenchel.kernels.triton.tiles.reductions import (
-    SLAB_AXIS,
-    row_max,
-    row_triples,
-    slab_max,
-    slab_sum,
-)
+from fenchel.kernels.triton.thresholds.rows import load_maxima, store_state, threshold_entry
+from fenchel.kernels.triton.tiles.across_threads import row_max, row_triples
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_rows, tile_rows, write_rows
+from fenchel.kernels.triton.tiles.within_threads import slab_max, slab_sum
 
 SPARE: tl.constexpr = tl.constexpr(8.0)  # so many maxima as k units make a good start
 

@@ -15,9 +15,11 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import LN_2, fast_log2, saturate
-from fenchel.kernels.triton.arithmetic.entries import HUGE, two_sum
+from fenchel.kernels.triton.arithmetic.entries import HUGE
+from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.thresholds.rows import threshold_entry
-from fenchel.kernels.triton.tiles.reductions import any_row, even_slab_sum, row_triples, slab_sum
+from fenchel.kernels.triton.tiles.across_threads import any_row, row_triples
+from fenchel.kernels.triton.tiles.within_threads import even_slab_sum, slab_sum
 
 WIDE: tl.constexpr = tl.constexpr(16.0)  # a bracket so many times as far is halved in powers
 FARTHEST: tl.constexpr = tl.constexpr(2.0**128 - 2.0**104)  # the largest float32

@@ -13,14 +13,10 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.arithmetic.elementary import saturate
-from fenchel.kernels.triton.arithmetic.entries import (
-    ENTMAX15,
-    SPARSEMAX,
-    first_point,
-    split,
-    two_sum,
-)
+from fenchel.kernels.triton.arithmetic.entries import first_point
+from fenchel.kernels.triton.arithmetic.two_floats import split, two_sum
 from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import ENTMAX15, SPARSEMAX
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.rows.groups import (
     CLOSE,
@@ -30,24 +26,13 @@ from fenchel.kernels.triton.rows.groups import (
     listed_zeros,
     support_begins,
 )
-from fenchel.kernels.triton.rows.on_chip import load_rows
 from fenchel.kernels.triton.search.climbing import climb
 from fenchel.kernels.triton.search.normalizer import FINE, TOUCH, newton_step, solve
-from fenchel.kernels.triton.thresholds.rows import (
-    load_maxima,
-    store_state,
-    threshold_entry,
-    write_rows,
-)
-from fenchel.kernels.triton.tiles.loading import finite_peak, tile_rows
-from fenchel.kernels.triton.tiles.reductions import (
-    SLAB_AXIS,
-    even_slab_sum,
-    row_max,
-    row_sum,
-    row_sums,
-    slab_max,
-)
+from fenchel.kernels.triton.thresholds.rows import load_maxima, store_state, threshold_entry
+from fenchel.kernels.triton.tiles.across_threads import row_max, row_sum, row_sums
+from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
+from fenchel.kernels.triton.tiles.memory import finite_peak, load_rows, tile_rows, write_rows
+from fenchel.kernels.triton.tiles.within_threads import even_slab_sum, slab_max
 
 LEAST: tl.constexpr = tl.constexpr(2.0**-25)  # t is not known better: ties on the edge are 0
 

@@ -18,9 +18,9 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import address
-from fenchel.kernels.triton.launch.configuration import power_of_two
-from fenchel.kernels.triton.structured.candidates import load_block
-from fenchel.kernels.triton.tiles.reductions import larger
+from fenchel.kernels.triton.launch.whole_numbers import power_of_two
+from fenchel.kernels.triton.tiles.combining import larger
+from fenchel.kernels.triton.tiles.memory import load_block
 
 LONGEST = 4096  # columns that a program holds
 ENTRIES = 128  # columns a warp, at least

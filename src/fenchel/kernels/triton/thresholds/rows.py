@@ -18,25 +18,14 @@ import triton.language as tl
 from torch import Tensor
 
 from fenchel.kernels.triton.arithmetic.elementary import saturate
-from fenchel.kernels.triton.arithmetic.entries import SPARSEMAX
 from fenchel.kernels.triton.launch.addressing import address, row_offset
-from fenchel.kernels.triton.launch.configuration import (
-    LONGEST_TILE,
-    ceiling,
-    forward_tile_shape,
-    groups_shape,
-    power_of_two,
-)
+from fenchel.kernels.triton.launch.alpha import SPARSEMAX
 from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.long_row_shapes import groups_shape
+from fenchel.kernels.triton.launch.tile_shapes import LONGEST_TILE, forward_tile_shape
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 from fenchel.kernels.triton.rows.groups import STATE, group_maxima, support_begins
-from fenchel.kernels.triton.tiles.loading import (
-    load_scores,
-    store_tile,
-    tile_columns,
-    tile_inside,
-    tile_places,
-    tile_rows,
-)
+from fenchel.kernels.triton.tiles.memory import load_scores, tile_rows
 
 LONGEST = LONGEST_TILE  # columns that a program holds
 
@@ -45,16 +34,6 @@ LONGEST = LONGEST_TILE  # columns that a program holds
 def threshold_entry(x, origin, edge, low):
     """x less the threshold origin + edge + low, between 0 and 1."""
     return saturate(((x - origin) - edge) - low)
-
-
-@triton.jit
-def write_rows(
-    out, p, row, count, columns, middle, inner, steps,
-    LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    column = tile_columns(J, K)
-    places = tile_places(row, column, middle, inner, steps, LEVELS)
-    store_tile(out, places, p, tile_inside(row, column, count, columns, R), EVEN)
 
 
 @triton.jit

@@ -1,22 +1,30 @@
-"""Tiles and warps by the shape of the problem, chosen from measurements on an H200."""
+"""Tiles and warps for rows that a program holds, by the shape of the problem.
+
+Chosen from measurements on an H200, as are those of `long_row_shapes`.
+"""
 
 from __future__ import annotations
 
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportGeneralTypeIssues=false
 from typing import NamedTuple
 
-from fenchel.kernels.triton.arithmetic.entries import (
+import triton.language as tl
+
+from fenchel.kernels.triton.launch.addressing import Rows
+from fenchel.kernels.triton.launch.alpha import (
     COARSE,
     EACH_ROW,
     ENTMAX15,
     GENERAL,
     POWER,
     SHARP,
-    SOFTMAX,
     SPARSEMAX,
     STEEP,
+    needs_no_powers,
 )
-from fenchel.kernels.triton.launch.addressing import Rows
-from fenchel.kernels.triton.rows.small_support import LISTED
+from fenchel.kernels.triton.launch.whole_numbers import power_of_two
 
 WARP = 32
 VECTOR_BYTES = 16
@@ -25,9 +33,6 @@ LONGEST_POWER_TILE = 8192  # the same where powers are needed
 LONGEST_LOSS_TILE = 8192
 LONGEST_BACKWARD = 8192
 BACKWARD_BLOCK = 8192
-SOFTMAX_BLOCK = 8192  # columns of a longer row that a program adds up for alpha = 1
-MOST_PARTS = 1024  # sums that a program adds at once
-MOST_GROUPS = 32768
 # Fewer registers a thread than it could use let more programs hide each other's waiting.
 SHORT_REGISTERS = {
     GENERAL.value: 80,
@@ -37,23 +42,14 @@ SHORT_REGISTERS = {
     STEEP.value: 64,
 }  # where a warp holds some rows
 MEDIUM_REGISTERS = {POWER.value: 128, COARSE.value: 128, STEEP.value: 80}  # in longer ones
-SOLVE_REGISTERS = {POWER.value: 128, COARSE.value: 96}  # of what solves a row from its groups,
-MOST_SOLVE_REGISTERS = 64  # and if there are many
 FEW_ROWS, FEW_COLUMNS, FEW_ENTRIES = 4096, 64, 2  # one step of a decoder's attention
 HALF_BYTES = 2  # of such scores, two share a register
 HALVES = (SPARSEMAX.value, ENTMAX15.value)  # for these alphas,
 HALVES_ROWS, HALVES_COLUMNS = 1024, 8192  # from so many rows and columns on,
 HALVES_ENTRIES, HALVES_REGISTERS = 128, 128  # with so many scores and registers a thread
-STREAMED_ROWS = 2048  # from so many rows on, for the same alphas, a program takes a whole row
-STREAMED_COLUMNS = range(65537, 131073)  # of so many columns,
-STREAMED_REGISTERS = 80  # with so many registers a thread
-STREAMED_LOSSES = 256  # from so many rows on the same is done for losses, in half precision,
-STREAMED_WARPS, STREAMED_ENTRIES = 32, 16  # by so many warps, with so many scores
-STREAMED_LOSS_REGISTERS = 64  # and registers a thread
-NEAR_ENTRIES, NEAR_REGISTERS = 16, 64  # a thread, of long rows with alpha near 1
-NEAR_LOSS_WARPS, NEAR_LOSS_ENTRIES, NEAR_LOSS_REGISTERS = 8, 8, 64  # the same for losses
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
 HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
+LISTED: tl.constexpr = tl.constexpr(4)  # scores of a thread among which a small support is sought
 
 
 class Tile(NamedTuple):
@@ -72,40 +68,6 @@ class Tile(NamedTuple):
     def divides(self, rows: Rows) -> bool:
         """Whether no tile reaches beyond the rows and columns that there are."""
         return rows.columns == self.slabs * self.width and rows.count % self.rows == 0
-
-
-class Parts(NamedTuple):
-    """`count` parts of `block` columns of a row, of which `width` are added at once."""
-
-    block: int
-    count: int
-    width: int
-    warps: int
-
-
-class Groups(NamedTuple):
-    """`groups` groups of `size` columns; `width` of them in registers, `block` a program elsewhere."""
-
-    size: int
-    groups: int
-    width: int
-    block: int
-    warps: int
-    listed: int
-    solve_warps: int
-
-
-def ceiling(number: int, divisor: int) -> int:
-    return -(-number // divisor)
-
-
-def power_of_two(number: int) -> int:
-    """The smallest power of two that is not below `number`."""
-    return 1 << max(number - 1, 0).bit_length()
-
-
-def needs_no_powers(kind: int) -> bool:
-    return kind in (SPARSEMAX.value, ENTMAX15.value, SOFTMAX.value)
 
 
 def fits_tile(kind: int, columns: int) -> bool:
@@ -146,19 +108,6 @@ def halves_tile_shape(rows: Rows) -> Tile:
     return _tile(columns, rows.count, HALF_BYTES, HALVES_ENTRIES, HALVES_REGISTERS)
 
 
-def near_rows_shape(rows: Rows, itemsize: int) -> Tile:
-    """A block of a long row that a program goes through, NEAR_ENTRIES columns a thread."""
-    vector = VECTOR_BYTES // itemsize
-    warps = 16 if rows.columns <= LONGEST_TILE else 32
-    return Tile(NEAR_ENTRIES // vector, 1, warps * WARP * vector, warps, vector, NEAR_REGISTERS)
-
-
-def near_loss_shape() -> Tile:
-    """The same for the loss: a thread takes NEAR_LOSS_ENTRIES neighbours."""
-    entries, warps = NEAR_LOSS_ENTRIES, NEAR_LOSS_WARPS
-    return Tile(entries, 1, warps * WARP, warps, entries, NEAR_LOSS_REGISTERS)
-
-
 def worth_listing(kind: int, tile: Tile) -> bool:
     """Whether the support is sought among the largest scores of every thread."""
     small = kind == STEEP.value or (kind == SHARP.value and tile.rows == 1)
@@ -184,63 +133,6 @@ def _tile(
     threads = max(4, columns // entries, WARP // height)  # of a row, so that none share a slab
     width = min(columns, threads * vector)
     return Tile(columns // width, height, width, 1, min(vector, width), registers)
-
-
-def groups_shape(columns: int) -> Groups:
-    """Groups of 32 columns: 128 bytes of float32, and few enough for one program to hold."""
-    size = 32
-    while ceiling(columns, size) > MOST_GROUPS:
-        size *= 2
-    groups = ceiling(columns, size)
-    width = power_of_two(groups)
-    return Groups(size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 512)))
-
-
-def streams_rows(kind: int, rows: Rows) -> bool:
-    """Whether a program reads, solves and writes a row too long for the chip."""
-    return kind in HALVES and rows.count >= STREAMED_ROWS and rows.columns in STREAMED_COLUMNS
-
-
-def streamed_shape(columns: int, itemsize: int) -> Groups:
-    """Groups of 128 bytes."""
-    size = 128 // itemsize
-    groups = ceiling(columns, size)
-    return Groups(size, groups, power_of_two(groups), 8192 // size, 8, 4096 // size, 8)
-
-
-def streams_losses(kind: int, rows: int, columns: int, itemsize: int) -> bool:
-    """Whether a program reads, solves and overwrites a row of scores."""
-    fits = itemsize == HALF_BYTES and columns in STREAMED_COLUMNS
-    return kind in HALVES and fits and rows >= STREAMED_LOSSES
-
-
-def streamed_loss_shape() -> Tile:
-    """A block of a row, STREAMED_ENTRIES columns a thread."""
-    vector = VECTOR_BYTES // HALF_BYTES
-    width = STREAMED_WARPS * WARP * vector
-    slabs = STREAMED_ENTRIES // vector
-    return Tile(slabs, 1, width, STREAMED_WARPS, vector, STREAMED_LOSS_REGISTERS)
-
-
-def parts_shape(columns: int) -> Parts:
-    """Parts of a row that programs of their own add up for alpha = 1."""
-    count = ceiling(columns, SOFTMAX_BLOCK)
-    return Parts(SOFTMAX_BLOCK, count, min(power_of_two(count), MOST_PARTS), 8)
-
-
-def solve_limits(shape: Groups, kind: int) -> tuple[int, int | None]:
-    """Warps and registers of the program that solves a row from its groups."""
-    many = shape.width >= 4096
-    if kind in SOLVE_REGISTERS:
-        return shape.solve_warps, MOST_SOLVE_REGISTERS if many else SOLVE_REGISTERS[kind]
-    halved = many and kind in (SHARP.value, STEEP.value)
-    return shape.solve_warps // 2 if halved else shape.solve_warps, None
-
-
-def stream_shape(columns: int) -> tuple[int, int]:
-    """Columns a step and warps, for one program a row that walks along it."""
-    block = min(power_of_two(columns), 4096)
-    return block, max(1, block // 512)
 
 
 def slope_shape(rows: Rows) -> Tile:

@@ -1,17 +1,21 @@
-"""A tile of rows: which rows and columns a program holds, and how scores and alphas get there.
+"""Between memory and a tile of rows: which rows and columns a program holds, how they come and go.
 
-Tiles have the axes of `reductions`; values of a row are plain scalars when R = 1.
+Values of a row are plain scalars when R = 1.
 """
 
 from __future__ import annotations
 
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportGeneralTypeIssues=false
+# pyright: reportCallIssue=false
 import triton
 import triton.language as tl
 
-from fenchel.kernels.triton.arithmetic.entries import EACH_ROW, epsilon
 from fenchel.kernels.triton.launch.addressing import row_offset
-from fenchel.kernels.triton.tiles.reductions import along_rows, along_slabs
+from fenchel.kernels.triton.launch.alpha import EACH_ROW, epsilon
+from fenchel.kernels.triton.tiles.axes import along_rows, along_slabs
 
 
 @triton.jit
@@ -87,3 +91,34 @@ def finite_peak(peak):
     """The largest score, NaN instead of +inf, and 0 for a row with nothing in it."""
     peak = tl.where(peak == float("inf"), float("nan"), peak)
     return tl.where(peak == float("-inf"), 0.0, peak)
+
+
+@triton.jit
+def load_rows(
+    scores, mask, row, count, columns, middle, inner, steps, mask_steps,
+    LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    column = tile_columns(J, K)
+    inside = tile_inside(row, column, count, columns, R)
+    places = tile_places(row, column, middle, inner, steps, LEVELS)
+    mask_places = tile_places(row, column, middle, inner, mask_steps, LEVELS)
+    return load_tile(scores, mask, places, mask_places, inside, EVEN)
+
+
+@triton.jit
+def load_block(scores, mask, start, columns, step, mask_step, K: tl.constexpr):
+    """K scores of a row from column `start` on, -inf where there is none."""
+    column = start + tl.arange(0, K)
+    place = column.to(tl.int64)
+    inside = (column >= 0) & (column < columns)
+    return load_scores(scores, mask, place * step, place * mask_step, inside)
+
+
+@triton.jit
+def write_rows(
+    out, p, row, count, columns, middle, inner, steps,
+    LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    column = tile_columns(J, K)
+    places = tile_places(row, column, middle, inner, steps, LEVELS)
+    store_tile(out, places, p, tile_inside(row, column, count, columns, R), EVEN)
