@@ -23,6 +23,7 @@ with defining_kernels():
     from fenchel.kernels.triton import entmax, entmax_loss, scaling, weight_gradient
     from fenchel.kernels.triton.launch import addressing, long_row_shapes, tile_shapes
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
 
@@ -48,7 +49,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
         monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
-        monkeypatch.setattr(entmax, "groups_shape", _small_groups)
+        monkeypatch.setattr(long_rows, "groups_shape", _small_groups)
         monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: tile_shapes.Tile(2, 1, 4, 1, 2))
         monkeypatch.setattr(entmax_loss, "groups_shape", _small_groups)
         monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))

@@ -17,6 +17,7 @@ with defining_kernels():
     from fenchel.kernels.triton import entmax
     from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
 
@@ -35,7 +36,7 @@ def _long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows count as long, and a program adds four groups of four at once."""
     for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
         monkeypatch.setattr(tile_shapes, name, 4)
-    monkeypatch.setattr(entmax, "groups_shape", _groups_of_four)
+    monkeypatch.setattr(long_rows, "groups_shape", _groups_of_four)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.95, 1.02, 1.19, 1.46, 1.5, 1.6, 1.8])

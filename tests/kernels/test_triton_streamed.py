@@ -20,6 +20,7 @@ with defining_kernels():
     from fenchel.kernels.triton.launch.addressing import Rows
     from fenchel.kernels.triton.launch.alpha import POWER, SPARSEMAX
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
 
@@ -36,7 +37,7 @@ def _streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_shapes, "LONGEST_TILE", 4)
     monkeypatch.setattr(entmax, "streams_rows", lambda *_: True)
     monkeypatch.setattr(entmax, "streamed_shape", _small_groups)
-    monkeypatch.setattr(entmax, "solve_groups", None)
+    monkeypatch.setattr(long_rows, "solve_groups", None)
 
 
 @pytest.mark.parametrize("alpha", [2.0, 1.5])
@@ -82,7 +83,7 @@ def test_masked_rows_and_columns_that_are_not_neighbours_are_solved_by_three_ker
     monkeypatch.setattr(tile_shapes, "LONGEST_TILE", 4)
     monkeypatch.setattr(entmax, "streams_rows", lambda *_: True)
     monkeypatch.setattr(entmax, "entmax_streamed", None)
-    monkeypatch.setattr(entmax, "groups_shape", _small_groups)
+    monkeypatch.setattr(long_rows, "groups_shape", _small_groups)
     scores = torch.randn(3, 8, device=DEVICE)
     mask = torch.arange(8, device=DEVICE) < 5
     assert entmax.entmax(scores, 1.5, mask)[:, 5:].eq(0).all()

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.entmax import add_long_rows, solve_long_rows
 from fenchel.kernels.triton.launch.addressing import Rows, Strides, address
 from fenchel.kernels.triton.launch.alpha import (
     GENERAL,
@@ -51,6 +50,8 @@ from fenchel.kernels.triton.losses.loss_in_place import slope_groups
 from fenchel.kernels.triton.losses.near_rows import loss_near_rows
 from fenchel.kernels.triton.losses.softmax import softmax_loss_rows
 from fenchel.kernels.triton.losses.streamed_rows import loss_streamed
+from fenchel.kernels.triton.rows.long_rows import solve_long_rows
+from fenchel.kernels.triton.rows.softmax import add_long_rows
 
 LOSS_BLOCKS, LOSS_WARPS = 1, 8  # of the program that sums the loss of a long row
 SLOPE_BLOCKS, SLOPE_WARPS = 2, 8  # of one that writes its gradient

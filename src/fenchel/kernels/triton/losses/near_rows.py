@@ -20,11 +20,11 @@ from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.alpha import GENERAL, NEAR_POWERS
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.losses.class_loss import finish_rows, normalizer_of, own_score
-from fenchel.kernels.triton.search.smooth import (
+from fenchel.kernels.triton.search.smooth import last_step
+from fenchel.kernels.triton.search.softmax_guess import (
     EMPTY,
     LOWEST,
     first_guess,
-    last_step,
     seen_from,
     softmax_slabs,
 )

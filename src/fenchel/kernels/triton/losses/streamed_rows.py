@@ -27,7 +27,8 @@ from fenchel.kernels.triton.rows.groups import (
 )
 from fenchel.kernels.triton.rows.half_rows import begin_halfway
 from fenchel.kernels.triton.search.climbing import climb
-from fenchel.kernels.triton.search.normalizer import FINE, newton_step, tile_visit
+from fenchel.kernels.triton.search.normalizer import FINE, tile_visit
+from fenchel.kernels.triton.search.steps import newton_step
 from fenchel.kernels.triton.tiles.across_threads import row_max, row_sum, row_sums
 from fenchel.kernels.triton.tiles.combining import larger
 from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, tile_columns, tile_rows

@@ -32,7 +32,8 @@ from fenchel.kernels.triton.launch.alpha import (
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.rows.on_chip import solve_scores
 from fenchel.kernels.triton.rows.row_order import KINDS, kind_of_row
-from fenchel.kernels.triton.rows.small_support import by_threads, largest_of_threads, write_listed
+from fenchel.kernels.triton.rows.small_support import write_listed
+from fenchel.kernels.triton.rows.thread_lists import by_threads, largest_of_threads
 from fenchel.kernels.triton.tiles.across_threads import row_max
 from fenchel.kernels.triton.tiles.axes import along_rows
 from fenchel.kernels.triton.tiles.memory import finite_peak, load_rows, row_epsilon, tile_rows

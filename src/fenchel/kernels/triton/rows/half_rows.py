@@ -2,8 +2,8 @@
 
 Two scores share a register and are widened anew in every visit. So a row takes half the registers
 of its float32, and two programs run on a multiprocessor: while one of them solves, the other moves
-its row. A row is a tuple of slabs, tiles of one row with the axes of `reductions` and J = 1; its
-columns are neighbours in memory.
+its row. A row is a tuple of slabs, tiles of one row (`axes`) with J = 1; its columns are neighbours in
+memory.
 """
 
 from __future__ import annotations
@@ -22,13 +22,8 @@ from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.alpha import ENTMAX15
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.search.climbing import climb
-from fenchel.kernels.triton.search.normalizer import (
-    FINE,
-    SUBSET,
-    below_peak,
-    entry_below_peak,
-    newton_step,
-)
+from fenchel.kernels.triton.search.normalizer import FINE, SUBSET, below_peak, entry_below_peak
+from fenchel.kernels.triton.search.steps import newton_step
 from fenchel.kernels.triton.tiles.across_threads import row_max, row_sums
 from fenchel.kernels.triton.tiles.combining import larger
 from fenchel.kernels.triton.tiles.memory import finite_peak, store_tile, tile_rows

@@ -21,18 +21,20 @@ from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.alpha import COARSE_ABOVE, COARSE_BELOW
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.search.smooth import (
-    EMPTY,
-    LOWEST,
     MOST,
-    first_guess,
-    heavy_bound,
     is_long,
     last_step,
-    plain_slabs,
     power_slabs,
     rough_slabs,
-    seen_from,
     smooth_step,
+)
+from fenchel.kernels.triton.search.softmax_guess import (
+    EMPTY,
+    LOWEST,
+    first_guess,
+    heavy_bound,
+    plain_slabs,
+    seen_from,
     softmax_slabs,
 )
 from fenchel.kernels.triton.tiles.across_threads import fine_triples, row_max, row_sums, row_triples

@@ -7,14 +7,20 @@ twice and written once.
 
 from __future__ import annotations
 
+import torch
+
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# A kernel is launched with options that its parameters do not name.
+# pyright: reportCallIssue=false
 import triton
 import triton.language as tl
+from torch import Tensor
 
 from fenchel.kernels.triton.arithmetic.elementary import exp
-from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.addressing import Rows, Strides, row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.long_row_shapes import Parts, parts_shape
 from fenchel.kernels.triton.tiles.across_threads import row_sums, shared_sum
 from fenchel.kernels.triton.tiles.combining import larger
 from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, tile_rows
@@ -121,3 +127,19 @@ def write_softmax(
     p += peak - peak  # NaN in a row that holds one
     out_places = row_offset(row, middle, inner, out_steps, LEVELS) + wide * out_steps[3]
     tl.store(out + out_places, p, mask=inside)
+
+
+def add_long_rows(
+    scores: Tensor, mask: Tensor | None, target: Tensor | None, rows: Rows,
+    steps: Strides, mask_steps: Strides, target_steps: Strides,
+) -> tuple[Parts, Tensor]:  # fmt: skip
+    """For α = 1, of every part of a row its largest score and the sum of what is not the target's."""
+    shape = parts_shape(rows.columns)
+    wide = (rows.count, 2, shape.count)
+    parts = torch.empty(wide, dtype=torch.float32, device=scores.device)
+    softmax_parts[(rows.count, shape.count)](
+        scores, mask, target, parts, rows.columns, rows.middle, rows.inner,
+        steps, mask_steps, target_steps,
+        LEVELS=rows.levels, K=shape.block, num_warps=shape.warps,
+    )  # fmt: skip
+    return shape, parts

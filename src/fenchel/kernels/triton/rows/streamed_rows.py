@@ -1,9 +1,9 @@
 """entmax of many rows too long for the chip, for alpha = 2 and 3/2: one program a row, in one kernel.
 
-What the kernels of `groups` do one after the other for all rows, a program does here for its own: while
-it solves, the others of its multiprocessor read and write theirs. It writes zeros as it reads and, once
-the row is solved, p over them in the groups that can hold support: the listed ones, whose scores stay in
-registers while the row is solved if there are few. Columns are neighbours in memory.
+What the kernels of `long_rows` do one after the other for all rows, a program does here for its own:
+while it solves, the others of its multiprocessor read and write theirs. It writes zeros as it reads and,
+once the row is solved, p over them in the groups that can hold support: the listed ones, whose scores stay
+in registers while the row is solved if there are few. Columns are neighbours in memory.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fenchel.kernels.triton.rows.groups import (
     list_groups,
     listed_shape,
     listed_tile,
-    listed_visit,
     support_begins,
 )
 from fenchel.kernels.triton.rows.half_rows import begin_halfway
+from fenchel.kernels.triton.rows.listed_visits import listed_visit
 from fenchel.kernels.triton.search.climbing import climb
 from fenchel.kernels.triton.search.normalizer import FINE, tile_visit
 from fenchel.kernels.triton.tiles.across_threads import row_max

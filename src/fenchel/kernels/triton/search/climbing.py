@@ -1,7 +1,9 @@
 """A climb to the root of F(A) = 1, visit by visit: when it ends, and where it goes next.
 
 `visit(data, point, e, KIND)` returns F of every row, the step of Newton's or Halley's method from there
-(`normalizer`) and, if it is one that a climb may end with, whether that step may miss the root.
+(`steps`) and, if it is one that a climb may end with, whether that step may miss the root. Where scores
+leave the support Halley's step may pass the root, and Newton's from there may lead back to where it
+began: every row keeps a bracket, and a step that leaves it goes to its middle instead.
 """
 
 from __future__ import annotations
@@ -16,27 +18,12 @@ import triton.language as tl
 from fenchel.kernels.triton.arithmetic.entries import first_point
 from fenchel.kernels.triton.arithmetic.two_floats import two_sum
 from fenchel.kernels.triton.launch.alpha import ENTMAX15, GENERAL, SHARP, TAME
+from fenchel.kernels.triton.search.steps import sharp_touch
 from fenchel.kernels.triton.tiles.across_threads import any_row
 
 NEXT: tl.constexpr = tl.constexpr(1.2e-7)  # so much less of a number is at most the one below it
 ROOM: tl.constexpr = tl.constexpr(0.01)
 STRAY: tl.constexpr = tl.constexpr(4e-6)  # excess above which no rounding keeps it from falling
-
-
-@triton.jit
-def leap_of(e):
-    """The length of Halley's step after which A is good to about 1e-3."""
-    return tl.minimum(0.1 / tl.maximum(tl.abs(e), 0.05), 2.0)
-
-
-@triton.jit
-def sharp_touch(e):
-    """The length of Newton's step after which p is good to 1e-7, also where it moves the support.
-
-    A score that comes in misses (e step)^(1/e); one that goes out takes at most about half of that too
-    much off the others.
-    """
-    return tl.minimum(tl.exp2(-23.0 * e), 2e-4)
 
 
 @triton.jit

@@ -1,13 +1,12 @@
 """The normaliser of every row of a tile for alpha <= 1 + TAME, also below 1, next to alpha = 1.
 
-Three sums of softmax, of e^z, z e^z and z^2 e^z, give A to first order in e = alpha - 1: with l the
-normaliser of softmax and v the mean of (z - l)^2 under it, A = l - e v/2 + O(e^2), written as
-l/(1 + x/2 + x^2/12) with x = e v/l, which stays between 0 and 1/e. One step by Halley's method with the
-hardware's powers, more where it was long, comes within 1e-3 of the root, and one visit with exact
-powers gives the last step; where that is too long, or `strays`, there are more such visits.
+From `softmax_guess` one step by Halley's method with the hardware's powers, more where it was long, comes
+within 1e-3 of the root, and one visit with exact powers gives the last step; where that is too long, or
+`strays`, there are more such visits.
 
-Below alpha = 1 nothing is left out, t >= 1, and A may be far above l: then the norm of which Newton's
-method seeks the root is nearly straight, and a long step is lengthened by half at most.
+Below alpha = 1 nothing is left out, t >= 1, and A may be far above the normaliser of softmax: then the
+norm of which Newton's method seeks the root is nearly straight, and a long step is lengthened by half at
+most.
 """
 
 from __future__ import annotations
@@ -37,73 +36,22 @@ from fenchel.kernels.triton.launch.alpha import (
     POWERS_ABOVE,
     POWERS_BELOW,
 )
-from fenchel.kernels.triton.search.normalizer import near_step, newton_step, strays
+from fenchel.kernels.triton.search.softmax_guess import (
+    EMPTY,
+    HEAVY,
+    first_guess,
+    heavy_bound,
+    plain_slabs,
+    softmax_slabs,
+)
+from fenchel.kernels.triton.search.steps import near_step, newton_step, strays
 from fenchel.kernels.triton.tiles.across_threads import any_row, fine_triples, row_sums, row_triples
 from fenchel.kernels.triton.tiles.within_threads import even_slab_sum, slab_sum
 
-NEXT_TO_SOFTMAX: tl.constexpr = tl.constexpr(0.05)  # e up to which the first guess may be enough,
-BELOW_SOFTMAX: tl.constexpr = tl.constexpr(-0.02)  # and the e down to which
-CURVED: tl.constexpr = tl.constexpr(0.8)  # l x^2 above which it is not
 MOST: tl.constexpr = tl.constexpr(3)  # rough visits
-EMPTY: tl.constexpr = tl.constexpr(0.5)  # a row with a score in it has a larger sum of e^z
 CURVED_STEPS: tl.constexpr = tl.constexpr(4)  # by Halley's method; then Newton's, which is safe
 MOST_STEPS: tl.constexpr = tl.constexpr(40)
-LOWEST: tl.constexpr = tl.constexpr(-3e38)  # finite, below any score
-VANISHED: tl.constexpr = tl.constexpr(-1e15)  # e^x is 0, and x^2 is finite
-REMOTE: tl.constexpr = tl.constexpr(-1e4)  # scores below it are left out of a mean
-HEAVY: tl.constexpr = tl.constexpr(-0.15)  # e below which that mean tells where A is
 LEAST_BASE: tl.constexpr = tl.constexpr(1e-6)  # t below which p is as good as zero
-
-
-@triton.jit
-def softmax_slabs(z):
-    """Slabs of e^z, z e^z and z^2 e^z."""
-    w = tl.exp2(z * LOG2_E)
-    v = w * z
-    return slab_sum(w), slab_sum(v), slab_sum(v * z)
-
-
-@triton.jit
-def seen_from(total, first, second, by):
-    """The sums of e^z, z e^z and z^2 e^z after z += by, which is not above 0."""
-    by = tl.maximum(by, VANISHED)
-    scale = tl.exp2(by * LOG2_E)
-    moved = first + by * total
-    return scale * total, scale * moved, scale * (second + by * (first + moved))
-
-
-@triton.jit
-def first_guess(total, first, second, e, POWERS: tl.constexpr):
-    """(A to first order in e, whether rough powers are to come nearer) from three sums over softmax.
-
-    Where no powers are exact, none are rough.
-    """
-    total = tl.maximum(total, 1.0)
-    log_total = fast_log2(total) * LN_2
-    spread = (second - 2.0 * log_total * first) * fast_reciprocal(total) + log_total * log_total
-    x = e * tl.maximum(spread, 0.0) * fast_reciprocal(tl.maximum(log_total, 1e-6))
-    point = log_total * fast_reciprocal(x * (x * (1.0 / 12.0) + 0.5) + 1.0)
-    if POWERS == COARSE_ABOVE or POWERS == COARSE_BELOW:
-        return point, e != e
-    else:
-        away = (e > NEXT_TO_SOFTMAX) | (e < BELOW_SOFTMAX)
-        return point, (x * x * log_total > CURVED) | away
-
-
-@triton.jit
-def plain_slabs(z):
-    """Slabs of the number of scores that are not remote, and of their sum."""
-    near = z > REMOTE
-    return slab_sum(tl.where(near, 1.0, 0.0)), slab_sum(tl.where(near, z, 0.0))
-
-
-@triton.jit
-def heavy_bound(count, total, e):
-    """A if all scores were equal to their mean: a lower bound for alpha < 1, near A far below 1.
-
-    It holds whichever scores are left out.
-    """
-    return total / tl.maximum(count, 1.0) + (1.0 - tl.exp2(-e * fast_log2(count))) / e
 
 
 @triton.jit

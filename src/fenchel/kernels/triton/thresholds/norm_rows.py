@@ -27,7 +27,8 @@ from fenchel.kernels.triton.rows.groups import (
     support_begins,
 )
 from fenchel.kernels.triton.search.climbing import climb
-from fenchel.kernels.triton.search.normalizer import FINE, TOUCH, newton_step, solve
+from fenchel.kernels.triton.search.normalizer import FINE, TOUCH, solve
+from fenchel.kernels.triton.search.steps import newton_step
 from fenchel.kernels.triton.thresholds.rows import load_maxima, store_state, threshold_entry
 from fenchel.kernels.triton.tiles.across_threads import row_max, row_sum, row_sums
 from fenchel.kernels.triton.tiles.axes import SLAB_AXIS
