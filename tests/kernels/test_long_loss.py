@@ -18,6 +18,7 @@ with defining_kernels():
     from fenchel.kernels.triton import entmax_loss
     from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.losses import forward, kept
     from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
@@ -29,10 +30,10 @@ OPTIONS = (IGNORED, 0.0)
 
 @pytest.fixture(autouse=True)
 def _short_rows_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (long_rows, entmax_loss):
+    for module in (long_rows, kept, entmax_loss):
         monkeypatch.setattr(module, "groups_shape", _small_groups)
-    monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
-    monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
+    monkeypatch.setattr(tile_shapes, "LONGEST_LOSS_TILE", 4)
+    monkeypatch.setattr(forward, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
 
 
 def _small_groups(columns: int) -> long_row_shapes.Groups:

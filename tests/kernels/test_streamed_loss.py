@@ -18,6 +18,7 @@ with defining_kernels():
     from fenchel.kernels.triton import entmax_loss, scaling
     from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
     from fenchel.kernels.triton.launch.alpha import ENTMAX15, SOFTMAX, SPARSEMAX
+    from fenchel.kernels.triton.losses import forward, kept
 
 pytestmark = MARKS
 
@@ -29,8 +30,9 @@ SPARSE, FLAT, HALF_FLAT, NOT_A_NUMBER, EMPTY, OFF, LEFT_OUT, INFINITE, SURE = ra
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = long_row_shapes.Groups(4, CLASSES // 4, 16, 4, 1, 2, 1)
     monkeypatch.setattr(entmax_loss, "streams_losses", lambda *_: True)
-    monkeypatch.setattr(entmax_loss, "groups_shape", lambda _: groups)
-    monkeypatch.setattr(entmax_loss, "streamed_loss_shape", lambda: tile_shapes.Tile(2, 1, 8, 1))
+    for module in (forward, kept, entmax_loss):
+        monkeypatch.setattr(module, "groups_shape", lambda _: groups)
+    monkeypatch.setattr(forward, "streamed_loss_shape", lambda: tile_shapes.Tile(2, 1, 8, 1))
 
 
 def _problem(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -23,6 +23,7 @@ with defining_kernels():
     from fenchel.kernels.triton import entmax, entmax_loss, scaling, weight_gradient
     from fenchel.kernels.triton.launch import addressing, long_row_shapes, tile_shapes
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.losses import forward, kept
     from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
@@ -48,12 +49,11 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(long_row_shapes, "MOST_PARTS", 2)
         monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
-        monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
-        monkeypatch.setattr(long_rows, "groups_shape", _small_groups)
+        monkeypatch.setattr(tile_shapes, "LONGEST_LOSS_TILE", 4)
         monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: tile_shapes.Tile(2, 1, 4, 1, 2))
-        monkeypatch.setattr(entmax_loss, "groups_shape", _small_groups)
-        monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
-        monkeypatch.setattr(weight_gradient, "groups_shape", _small_groups)
+        monkeypatch.setattr(forward, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
+        for module in (long_rows, kept, entmax_loss, weight_gradient):
+            monkeypatch.setattr(module, "groups_shape", _small_groups)
     return request.param
 
 

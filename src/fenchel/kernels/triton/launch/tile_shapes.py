@@ -30,9 +30,9 @@ WARP = 32
 VECTOR_BYTES = 16
 LONGEST_TILE = 32768  # columns a program holds in registers, for alpha = 1, 3/2 and 2
 LONGEST_POWER_TILE = 8192  # the same where powers are needed
-LONGEST_LOSS_TILE = 8192
-LONGEST_BACKWARD = 8192
-BACKWARD_BLOCK = 8192
+LONGEST_LOSS_TILE = 8192  # the same for losses
+LONGEST_BACKWARD = 8192  # and for gradients; of a longer row a program
+BACKWARD_BLOCK = 8192  # takes so many at a time
 # Fewer registers a thread than it could use let more programs hide each other's waiting.
 SHORT_REGISTERS = {
     GENERAL.value: 80,
@@ -73,6 +73,11 @@ class Tile(NamedTuple):
 def fits_tile(kind: int, columns: int) -> bool:
     """Whether `entmax` holds such rows in registers."""
     return columns <= (LONGEST_TILE if needs_no_powers(kind) else LONGEST_POWER_TILE)
+
+
+def fits_loss_tile(columns: int) -> bool:
+    """Whether `entmax_loss` does."""
+    return columns <= LONGEST_LOSS_TILE
 
 
 def forward_tile_shape(rows: Rows, itemsize: int, kind: int, step: int) -> Tile:

@@ -2,8 +2,8 @@
 
 What the kernels of `long_rows` do one after the other for all rows, a program does here for its own:
 while it solves, the others of its multiprocessor read and write theirs. It writes zeros as it reads and,
-once the row is solved, p over them in the groups that can hold support: the listed ones, whose scores stay
-in registers while the row is solved if there are few. Columns are neighbours in memory.
+once the row is solved, p over them in the groups that can hold support: the listed ones, whose scores
+stay in registers while the row is solved if there are few. Columns are neighbours in memory.
 """
 
 from __future__ import annotations
