@@ -46,6 +46,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     forward_tile_shape,
     halves_tile_shape,
     holds_halves,
+    least_itemsize,
     worth_listing,
 )
 from fenchel.kernels.triton.launch.whole_numbers import ceiling
@@ -118,7 +119,7 @@ def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
     scores, out, mask, _alphas = tensors
-    tile = forward_tile_shape(rows, _least_itemsize(scores, mask), kind, steps[0].column)
+    tile = forward_tile_shape(rows, least_itemsize(scores, mask), kind, steps[0].column)
     if kind == EACH_ROW.value:
         _each_row(tensors, tile, rows, steps)
         return
@@ -132,11 +133,6 @@ def _entmax_tiles(
         *tensors, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps,
         **options, **shape, **limits, **more,
     )  # fmt: skip
-
-
-def _least_itemsize(scores: Tensor, mask: Tensor | None) -> int:
-    """The bytes of the smallest entries that a kernel reads."""
-    return scores.element_size() if mask is None else mask.element_size()
 
 
 def _each_row(tensors: list[Any], tile: Tile, rows: Rows, steps: list[Strides]) -> None:
@@ -180,7 +176,7 @@ def _registers_of_rows(tile: Tile, *, ordered: bool) -> int | None:
 
 
 def _entmax_near_rows(tensors: list[Any], eps: float, rows: Rows, steps: list[Strides]) -> None:
-    tile = near_rows_shape(rows, _least_itemsize(tensors[0], tensors[2]))
+    tile = near_rows_shape(rows, least_itemsize(tensors[0], tensors[2]))
     powers = powers_of(eps, rounded=tensors[1].element_size() < 4)
     entmax_near_rows[(rows.count,)](
         *tensors[:3], eps, rows.columns, rows.middle, rows.inner, *steps[:3],

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import address, copy_back
 from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
-from fenchel.kernels.triton.launch.parameters import strength_parts
+from fenchel.kernels.triton.launch.parameters import parameter_parts
 from fenchel.kernels.triton.launch.whole_numbers import ceiling
 from fenchel.kernels.triton.structured.clusters import write_clusters
 from fenchel.kernels.triton.structured.grouped_backward import RANKS, grouped_backward
@@ -36,7 +36,7 @@ def oscarmax(
     out, first = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.int32)
     if scores.numel() == 0:
         return out, first
-    high, low, strengths = strength_parts(strength)
+    high, low, strengths = parameter_parts(strength)
     rows, tensors, steps = address(dim, scores, out, first, mask, strengths)
     written: list[Any] = tensors[:3]
     mask, strengths = tensors[3:]

@@ -1,4 +1,4 @@
-"""The strength of every row of a structured map, in float64: one number, or a tensor of them."""
+"""The parameter of a map other than alpha of entmax, in float64: a number, or a tensor with one a row."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import row_offset
 
-LARGEST: tl.constexpr = tl.constexpr(1e37)  # beyond it every row is one group
+LARGEST: tl.constexpr = tl.constexpr(1e37)  # strength beyond which every row is one group
 
 
-def strength_parts(strength: float | Tensor) -> tuple[float, float, Tensor | None]:
+def parameter_parts(parameter: float | Tensor) -> tuple[float, float, Tensor | None]:
     """(high, low, tensor): a number as the sum of two float32, since kernels take no wider ones."""
-    if isinstance(strength, Tensor):
-        return 0.0, 0.0, strength
-    number = min(float(strength), LARGEST.value)
+    if isinstance(parameter, Tensor):
+        return 0.0, 0.0, parameter
+    number = min(float(parameter), LARGEST.value)
     high = float(np.float32(number))
     return high, number - high, None
 
 
 @triton.jit
-def row_strength(high, low, strengths, row, inside, middle, inner, steps, LEVELS: tl.constexpr):
-    """The strength of one row, or of a vector of rows of which those `inside` exist."""
-    if strengths is None:
+def row_parameter(high, low, parameters, row, inside, middle, inner, steps, LEVELS: tl.constexpr):
+    """That of one row, or of a vector of rows of which those `inside` exist."""
+    if parameters is None:
         value = (row * 0).to(tl.float64) + high + low
     else:
         place = row_offset(row, middle, inner, steps, LEVELS)
-        value = tl.load(strengths + place, mask=inside, other=0.0).to(tl.float64)
+        value = tl.load(parameters + place, mask=inside, other=0.0).to(tl.float64)
     return tl.where(value > LARGEST, LARGEST, value)  # NaN stays

@@ -8,9 +8,12 @@ from __future__ import annotations
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
 # pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 # pyright: reportGeneralTypeIssues=false
+# A kernel is launched with options that its parameters do not name.
+# pyright: reportCallIssue=false
 from typing import NamedTuple
 
 import triton.language as tl
+from torch import Tensor
 
 from fenchel.kernels.triton.launch.addressing import Rows
 from fenchel.kernels.triton.launch.alpha import (
@@ -145,3 +148,8 @@ def slope_shape(rows: Rows) -> Tile:
     width = min(power_of_two(rows.columns), 1024)
     height = max(1, min(1024 // width, power_of_two(rows.count)))
     return Tile(1, height, width, max(1, width * height // 512))
+
+
+def least_itemsize(scores: Tensor, mask: Tensor | None) -> int:
+    """The bytes of the smallest entries that a kernel reads."""
+    return scores.element_size() if mask is None else mask.element_size()

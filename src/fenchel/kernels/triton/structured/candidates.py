@@ -16,7 +16,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.launch.parameters import row_strength
+from fenchel.kernels.triton.launch.parameters import row_parameter
 from fenchel.kernels.triton.tiles.combining import larger
 from fenchel.kernels.triton.tiles.memory import finite_peak, load_block
 
@@ -69,7 +69,7 @@ def list_candidates(
     `listed` is their number, or -1 for a row with NaN.
     """
     row = tl.program_id(0).to(tl.int64)
-    strength = row_strength(
+    strength = row_parameter(
         high, low, strengths, row, row >= 0, middle, inner, strength_steps, LEVELS
     )
     scores += row_offset(row, middle, inner, steps, LEVELS)

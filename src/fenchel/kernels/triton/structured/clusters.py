@@ -13,7 +13,7 @@ import triton.language as tl
 
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.launch.parameters import row_strength
+from fenchel.kernels.triton.launch.parameters import row_parameter
 from fenchel.kernels.triton.structured.division import reciprocal
 from fenchel.kernels.triton.tiles.memory import load_block
 
@@ -64,7 +64,7 @@ def write_clusters(
     LEVELS: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    strength = row_strength(
+    strength = row_parameter(
         high, low, strengths, row, row >= 0, middle, inner, strength_steps, LEVELS
     )
     ordered += row * columns

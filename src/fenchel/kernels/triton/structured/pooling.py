@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.launch.parameters import row_strength
+from fenchel.kernels.triton.launch.parameters import row_parameter
 from fenchel.kernels.triton.structured.division import reciprocal
 
 FEW: tl.constexpr = tl.constexpr(64)  # entries of a support that is left to a lane
@@ -100,7 +100,7 @@ def find_support(
 ):  # fmt: skip
     """The support and its threshold, and the number of groups; -n if it is not known beyond the n-th."""
     row = tl.program_id(0).to(tl.int64)
-    strength = row_strength(
+    strength = row_parameter(
         high, low, strengths, row, row >= 0, middle, inner, strength_steps, LEVELS
     )
     ordered += row * columns

@@ -19,7 +19,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.launch.parameters import row_strength
+from fenchel.kernels.triton.launch.parameters import row_parameter
 from fenchel.kernels.triton.structured.division import reciprocal
 
 
@@ -36,7 +36,7 @@ def prox_lanes(
     """
     row = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
     exists = row < count
-    strength = row_strength(
+    strength = row_parameter(
         high_part, low_part, strengths, row, exists, middle, inner, strength_steps, LEVELS
     )
     length = tl.load(listed + row, mask=exists, other=0)

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.launch.parameters import row_strength
+from fenchel.kernels.triton.launch.parameters import row_parameter
 
 NUMBERS_AN_ENTRY = 6  # float64: two bounds, two knots with their rises
 
@@ -128,7 +128,7 @@ def prox_slow_rows(
         first = tl.load(resumed + row, mask=exists, other=0)
         length = tl.load(listed + row, mask=exists, other=0) - first
         if _any(length > 0):
-            strength = row_strength(
+            strength = row_parameter(
                 high, low, strengths, row, exists, middle, inner, strength_steps, LEVELS
             )
             begin = row * columns + first

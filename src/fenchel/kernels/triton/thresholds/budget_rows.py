@@ -15,7 +15,7 @@ import triton.language as tl
 from fenchel.kernels.triton.launch.addressing import row_offset
 from fenchel.kernels.triton.launch.alpha import SPARSEMAX
 from fenchel.kernels.triton.launch.kernel import kernel
-from fenchel.kernels.triton.launch.parameters import row_strength
+from fenchel.kernels.triton.launch.parameters import row_parameter
 from fenchel.kernels.triton.rows.groups import (
     list_groups,
     listed_shape,
@@ -84,7 +84,7 @@ def budget_tile(
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0) * R, R)
-    k = row_strength(high, low, ks, row, row < count, middle, inner, k_steps, LEVELS)
+    k = row_parameter(high, low, ks, row, row < count, middle, inner, k_steps, LEVELS)
     x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                   LEVELS, EVEN, J, R, K)  # fmt: skip
     slab = slab_max(x)
@@ -136,7 +136,7 @@ def solve_budget_groups(
     LEVELS: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     row = tile_rows(tl.program_id(0), 1)
-    k = row_strength(high, low, ks, row, row >= 0, middle, inner, k_steps, LEVELS)
+    k = row_parameter(high, low, ks, row, row >= 0, middle, inner, k_steps, LEVELS)
     scores += row_offset(row, middle, inner, steps, LEVELS)
     if mask is not None:
         mask += row_offset(row, middle, inner, mask_steps, LEVELS)

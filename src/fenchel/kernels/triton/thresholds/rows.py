@@ -22,7 +22,11 @@ from fenchel.kernels.triton.launch.addressing import address, row_offset
 from fenchel.kernels.triton.launch.alpha import SPARSEMAX
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.long_row_shapes import groups_shape
-from fenchel.kernels.triton.launch.tile_shapes import LONGEST_TILE, forward_tile_shape
+from fenchel.kernels.triton.launch.tile_shapes import (
+    LONGEST_TILE,
+    forward_tile_shape,
+    least_itemsize,
+)
 from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 from fenchel.kernels.triton.rows.groups import STATE, group_maxima, support_begins
 from fenchel.kernels.triton.tiles.memory import load_scores, tile_rows
@@ -98,7 +102,7 @@ def launch_tiles(
     It takes the tensors, the numbers, the shape of the rows and the strides of the tensors.
     """
     rows, tensors, steps = address(dim, scores, out, mask, *others)
-    tile = forward_tile_shape(rows, _itemsize(scores, mask), SPARSEMAX.value, steps[0].column)
+    tile = forward_tile_shape(rows, least_itemsize(scores, mask), SPARSEMAX.value, steps[0].column)
     kernel[(ceiling(rows.count, tile.rows),)](
         *tensors, *numbers, rows.count, rows.columns, rows.middle, rows.inner, *steps,
         LEVELS=rows.levels, EVEN=tile.divides(rows), J=tile.slabs, R=tile.rows, K=tile.width,
@@ -145,8 +149,3 @@ def launch_groups(
         **sizes, LEAST=least, BLOCK=shape.block, num_warps=shape.warps,
     )  # fmt: skip
     return written
-
-
-def _itemsize(scores: Tensor, mask: Tensor | None) -> int:
-    """The bytes of the smallest entries that a kernel reads."""
-    return scores.element_size() if mask is None else mask.element_size()
