@@ -10,8 +10,6 @@ is boolean and broadcasts. Nothing waits for the device, so CUDA graphs can capt
 
 from __future__ import annotations
 
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportCallIssue=false
 from typing import Any
 
 import torch

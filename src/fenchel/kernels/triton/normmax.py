@@ -10,8 +10,6 @@ other alpha does (`any_norm_rows`). Nothing waits for the device, so CUDA graphs
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 import torch
 from torch import Tensor
 

@@ -10,8 +10,6 @@ reference.
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 import torch
 from torch import Tensor
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportArgumentType=false, reportCallIssue=false
 from typing import NamedTuple
 
 import torch

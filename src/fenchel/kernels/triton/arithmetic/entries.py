@@ -9,7 +9,6 @@ For alpha = 1 the point is A too, and p = s = exp(x - A), t = 1.
 
 from __future__ import annotations
 
-# pyright: reportOperatorIssue=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

@@ -9,8 +9,6 @@ come from the distance to the edge of the support, of which t is a multiple.
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportOperatorIssue=false
 # ruff: noqa: RET505, SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

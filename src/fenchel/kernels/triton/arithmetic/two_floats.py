@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-# pyright: reportOperatorIssue=false
 import triton
 import triton.language as tl
 

@@ -8,12 +8,6 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-
-# pyright: reportOperatorIssue=false
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
-# pyright: reportArgumentType=false, reportOperatorIssue=false
 from torch import Tensor
 
 # Kinds of alpha. EACH_ROW is GENERAL up to 2 and STEEP above, row by row.

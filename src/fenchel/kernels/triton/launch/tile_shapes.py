@@ -5,11 +5,6 @@ Chosen from measurements on an H200, as are those of `long_row_shapes`.
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportCallIssue=false
 from typing import NamedTuple
 
 import triton.language as tl

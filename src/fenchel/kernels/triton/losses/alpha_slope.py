@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
 import triton
 import triton.language as tl
 

@@ -11,8 +11,6 @@ for alpha = 1 it is -u_k.
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

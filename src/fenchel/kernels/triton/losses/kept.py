@@ -7,8 +7,6 @@ that may hold support are listed.
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import torch
 import triton

@@ -6,7 +6,7 @@ IN_PLACE, the kernel writes g (p - q) over the scores of a row as soon as it has
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
 # ruff: noqa: SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

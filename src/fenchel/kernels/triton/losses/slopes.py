@@ -7,7 +7,7 @@ slope_of_groups  long rows, where groups of columns that may hold support are li
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
 import triton
 import triton.language as tl
 

@@ -8,7 +8,7 @@ smooth_rows  what a smoothed class k adds to its loss: s (x_k - mean x) + Omega(
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportOperatorIssue=false
 import triton
 import triton.language as tl
 

@@ -6,7 +6,7 @@ A maximum below the edge of the support means zeros throughout its group, which 
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
 import triton
 import triton.language as tl
 

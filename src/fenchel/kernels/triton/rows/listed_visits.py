@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 # ruff: noqa: RET505, SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

@@ -9,14 +9,11 @@
 
 from __future__ import annotations
 
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false
 from typing import Any
 
 import torch
-
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportCallIssue=false
 import triton
 import triton.language as tl
 from torch import Tensor

@@ -8,8 +8,7 @@ whole support, and every other score has probability zero. Otherwise the whole t
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false
 import triton
 import triton.language as tl
 

@@ -7,12 +7,9 @@ twice and written once.
 
 from __future__ import annotations
 
-import torch
-
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportCallIssue=false
+# pyright: reportArgumentType=false, reportOperatorIssue=false
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor

@@ -6,7 +6,6 @@ A thread holds V neighbouring columns of each of J slabs.
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
 # pyright: reportGeneralTypeIssues=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton

@@ -9,8 +9,7 @@ began: every row keeps a bracket, and a step that leaves it goes to its middle i
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
+# pyright: reportArgumentType=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

@@ -8,8 +8,7 @@ x = e v/l, which stays between 0 and 1/e. Far below alpha = 1 the mean of the sc
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
+# pyright: reportOperatorIssue=false
 # ruff: noqa: RET505, SIM109 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

@@ -7,9 +7,6 @@ S = sum_i p_i^(2-alpha). A third sum, of p_i^(3-2 alpha), makes it Halley's meth
 
 from __future__ import annotations
 
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

@@ -9,7 +9,7 @@ costs its neighbours the strength, and that is all they know of it. A program tr
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportOperatorIssue=false
 # pyright: reportGeneralTypeIssues=false
 import triton
 import triton.language as tl

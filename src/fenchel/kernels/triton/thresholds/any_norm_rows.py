@@ -6,7 +6,7 @@ A row a program, in float64, as by the reference.
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
+# pyright: reportOperatorIssue=false
 import triton
 import triton.language as tl
 

@@ -8,8 +8,7 @@ then the row is written, reading those groups alone.
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportCallIssue=false
+# pyright: reportArgumentType=false
 from typing import Any
 
 import torch

@@ -6,8 +6,8 @@ Sums are rounded alike in all of them (`plus`), since what they control must end
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
-# pyright: reportGeneralTypeIssues=false
+# pyright: reportOperatorIssue=false
+# pyright: reportAttributeAccessIssue=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
 import triton.language as tl

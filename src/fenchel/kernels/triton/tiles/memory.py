@@ -6,10 +6,6 @@ Values of a row are plain scalars when R = 1.
 from __future__ import annotations
 
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
-# Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false
-# pyright: reportGeneralTypeIssues=false
-# pyright: reportCallIssue=false
 import triton
 import triton.language as tl
 

@@ -6,7 +6,6 @@ The compiler may fuse the products that are added.
 from __future__ import annotations
 
 # Device code: a constexpr parameter takes what is known when a kernel is compiled.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
 # pyright: reportGeneralTypeIssues=false
 # ruff: noqa: RET505 (what is known when a kernel is compiled needs if and else)
 import triton
