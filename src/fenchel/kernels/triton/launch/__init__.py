@@ -1,3 +1,4 @@
-"""What makes a launch: where rows lie in memory, how alpha and other parameters are passed, which tiles a
-program takes, and a kernel that is launched again without being sought.
+"""What makes a launch: where rows lie (`addressing`), parameters as kernels take them (`alpha`,
+`parameters`), tiles and warps (`tile_shapes`, `long_row_shapes`), and what is launched (`kernel`), or
+launched again without being decided anew (`replay`).
 """
