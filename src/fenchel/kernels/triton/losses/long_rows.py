@@ -1,8 +1,8 @@
 """The loss of long rows that `solve_groups` has solved, and g (p - q) in place of their scores.
 
-It leaves the largest score of every group of columns and (peak, point, low) of every row. A group whose
-largest score has p = 0 has p = 0 throughout: its gradient is written without being read, so that a sparse
-row costs one read (its maxima) and one write.
+There the largest score of every group of columns is left, and (peak, point, low) of every row. A group
+whose largest score has p = 0 has p = 0 throughout: it is written without being read, so that a sparse row
+costs one read (its maxima) and one write.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two numbers into one, as a reduction does it."""
+"""Two numbers into one, as reductions do it: NaN is larger and smaller than any other number."""
 
 from __future__ import annotations
 

@@ -94,6 +94,7 @@ def load_rows(
     scores, mask, row, count, columns, middle, inner, steps, mask_steps,
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
+    """The scores of a tile of rows, from their first column on."""
     column = tile_columns(J, K)
     inside = tile_inside(row, column, count, columns, R)
     places = tile_places(row, column, middle, inner, steps, LEVELS)
@@ -115,6 +116,7 @@ def write_rows(
     out, p, row, count, columns, middle, inner, steps,
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
+    """Write p to where `load_rows` would find it."""
     column = tile_columns(J, K)
     places = tile_places(row, column, middle, inner, steps, LEVELS)
     store_tile(out, places, p, tile_inside(row, column, count, columns, R), EVEN)
