@@ -96,7 +96,7 @@ def _found(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Tenso
     """
     batch, groups, support = scores.shape[:-1], 0, 0
     if dispatch.chosen("entmax_loss", "entmax_loss", scores) == "triton":
-        from fenchel.kernels.triton.losses.kept import kept_numbers, support_numbers
+        from fenchel.kernels.triton.entmax_loss import kept_numbers, support_numbers
 
         groups, support = kept_numbers(scores.shape[-1], target, alpha), support_numbers(alpha)
     listed = scores.new_empty((*batch, groups), dtype=torch.int32)
