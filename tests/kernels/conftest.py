@@ -21,7 +21,7 @@ def decided_anew() -> Iterator[None]:
     if not torch.cuda.is_available():
         yield
         return
-    from fenchel.kernels.triton.replay import forget
+    from fenchel.kernels.triton.launch.replay import forget
 
     forget()
     yield

@@ -13,7 +13,7 @@ with defining_kernels():
     from triton.compiler import CompiledKernel
     from triton.runtime.jit import JITFunction
 
-    from fenchel.kernels.triton import kernel as kernel_module
+    from fenchel.kernels.triton.launch import kernel as kernel_module
 
 STREAM, FUNCTION, METADATA = 7, 8, 9
 

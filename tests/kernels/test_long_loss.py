@@ -15,7 +15,11 @@ from fenchel.kernels.reference import entmax_loss as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax, entmax_loss
+    from fenchel.kernels.triton import entmax_loss
+    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
+    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.losses import forward, kept
+    from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
 
@@ -26,15 +30,15 @@ OPTIONS = (IGNORED, 0.0)
 
 @pytest.fixture(autouse=True)
 def _short_rows_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (entmax, entmax_loss):
+    for module in (long_rows, kept, entmax_loss):
         monkeypatch.setattr(module, "groups_shape", _small_groups)
-    monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
-    monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: configuration.Tile(4, 1, 4, 1))
+    monkeypatch.setattr(tile_shapes, "LONGEST_LOSS_TILE", 4)
+    monkeypatch.setattr(forward, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
 
 
-def _small_groups(columns: int) -> configuration.Groups:
-    groups = configuration.ceiling(columns, 4)
-    return configuration.Groups(4, groups, configuration.power_of_two(groups), 4, 1, 2, 1)
+def _small_groups(columns: int) -> long_row_shapes.Groups:
+    groups = ceiling(columns, 4)
+    return long_row_shapes.Groups(4, groups, power_of_two(groups), 4, 1, 2, 1)
 
 
 def _problem(scale: float) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,10 @@ from fenchel.kernels.reference import entmax_loss as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax_loss, entries, scaling
+    from fenchel.kernels.triton import entmax_loss, scaling
+    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
+    from fenchel.kernels.triton.launch.alpha import ENTMAX15, SOFTMAX, SPARSEMAX
+    from fenchel.kernels.triton.losses import forward, kept
 
 pytestmark = MARKS
 
@@ -25,10 +28,11 @@ SPARSE, FLAT, HALF_FLAT, NOT_A_NUMBER, EMPTY, OFF, LEFT_OUT, INFINITE, SURE = ra
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = configuration.Groups(4, CLASSES // 4, 16, 4, 1, 2, 1)
+    groups = long_row_shapes.Groups(4, CLASSES // 4, 16, 4, 1, 2, 1)
     monkeypatch.setattr(entmax_loss, "streams_losses", lambda *_: True)
-    monkeypatch.setattr(entmax_loss, "groups_shape", lambda _: groups)
-    monkeypatch.setattr(entmax_loss, "streamed_loss_shape", lambda: configuration.Tile(2, 1, 8, 1))
+    for module in (forward, kept, entmax_loss):
+        monkeypatch.setattr(module, "groups_shape", lambda _: groups)
+    monkeypatch.setattr(forward, "streamed_loss_shape", lambda: tile_shapes.Tile(2, 1, 8, 1))
 
 
 def _problem(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -94,14 +98,14 @@ def test_an_index_that_is_no_class_gives_nan_and_moves_nothing_else() -> None:
 
 
 def test_many_long_rows_in_half_precision_are_streamed() -> None:
-    kinds = {1.5: entries.ENTMAX15, 2.0: entries.SPARSEMAX, 1.0: entries.SOFTMAX}
+    kinds = {1.5: ENTMAX15, 2.0: SPARSEMAX, 1.0: SOFTMAX}
     chosen = {
         (alpha, rows, columns, size)
         for alpha in kinds
         for rows in (16, 512)
         for columns in (4096, 128256)
         for size in (2, 4)
-        if configuration.streams_losses(kinds[alpha].value, rows, columns, size)
+        if long_row_shapes.streams_losses(kinds[alpha].value, rows, columns, size)
     }
     assert chosen == {(1.5, 512, 128256, 2), (2.0, 512, 128256, 2)}
 

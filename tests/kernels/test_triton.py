@@ -20,14 +20,11 @@ with defining_kernels():
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
 
-    from fenchel.kernels.triton import (
-        addressing,
-        configuration,
-        entmax,
-        entmax_loss,
-        scaling,
-        weight_gradient,
-    )
+    from fenchel.kernels.triton import entmax, entmax_loss, scaling, weight_gradient
+    from fenchel.kernels.triton.launch import addressing, long_row_shapes, tile_shapes
+    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.losses import forward, kept
+    from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
 
@@ -47,23 +44,22 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Which kernels take a row: those that hold it, or those that stream over it."""
     if request.param == "groups":
         for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
-            monkeypatch.setattr(configuration, name, 4)
-        monkeypatch.setattr(configuration, "SOFTMAX_BLOCK", 4)
-        monkeypatch.setattr(configuration, "MOST_PARTS", 2)
+            monkeypatch.setattr(tile_shapes, name, 4)
+        monkeypatch.setattr(long_row_shapes, "SOFTMAX_BLOCK", 4)
+        monkeypatch.setattr(long_row_shapes, "MOST_PARTS", 2)
         monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
         monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
-        monkeypatch.setattr(entmax_loss, "LONGEST_LOSS_TILE", 4)
-        monkeypatch.setattr(entmax, "groups_shape", _small_groups)
-        monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: configuration.Tile(2, 1, 4, 1, 2))
-        monkeypatch.setattr(entmax_loss, "groups_shape", _small_groups)
-        monkeypatch.setattr(entmax_loss, "near_loss_shape", lambda: configuration.Tile(4, 1, 4, 1))
-        monkeypatch.setattr(weight_gradient, "groups_shape", _small_groups)
+        monkeypatch.setattr(tile_shapes, "LONGEST_LOSS_TILE", 4)
+        monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: tile_shapes.Tile(2, 1, 4, 1, 2))
+        monkeypatch.setattr(forward, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
+        for module in (long_rows, kept, entmax_loss, weight_gradient):
+            monkeypatch.setattr(module, "groups_shape", _small_groups)
     return request.param
 
 
-def _small_groups(columns: int) -> configuration.Groups:
-    groups = configuration.ceiling(columns, 4)
-    return configuration.Groups(4, groups, configuration.power_of_two(groups), 4, 1, 2, 1)
+def _small_groups(columns: int) -> long_row_shapes.Groups:
+    groups = ceiling(columns, 4)
+    return long_row_shapes.Groups(4, groups, power_of_two(groups), 4, 1, 2, 1)
 
 
 def _tensor(*shape: int, scale: float = 1.0) -> Tensor:

@@ -117,17 +117,19 @@ def _halves_calls() -> None:
 
 
 def _streamed_calls() -> None:
-    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import long_row_shapes
 
-    configuration.STREAMED_ROWS = 2  # so many rows as it takes otherwise need not exist
+    long_row_shapes.STREAMED_ROWS = 2  # so many rows as it takes otherwise need not exist
     for dtype, columns, alpha in ((torch.float32, 131072, 2.0), (torch.bfloat16, 128256, USUAL)):
         entmax.entmax(torch.empty(2, columns, dtype=dtype), alpha)
 
 
 def _streamed_loss_calls() -> None:
-    from fenchel.kernels.triton import configuration, entmax_loss
+    from fenchel.kernels.triton import entmax_loss
+    from fenchel.kernels.triton.launch import long_row_shapes
 
-    configuration.STREAMED_LOSSES = 2
+    long_row_shapes.STREAMED_LOSSES = 2
     index, grad = torch.zeros(2, dtype=torch.int64), torch.ones(()).expand(2)
     for dtype, columns, alpha in ((torch.float16, 65537, 2.0), (torch.bfloat16, 128256, USUAL)):
         scores = torch.empty(2, columns, dtype=dtype)

@@ -17,9 +17,12 @@ from fenchel.kernels.reference import entmax as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax, row_order
-    from fenchel.kernels.triton.addressing import address
-    from fenchel.kernels.triton.climbing import TAME as TAME_CONSTANT
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import tile_shapes
+    from fenchel.kernels.triton.launch.addressing import address
+    from fenchel.kernels.triton.launch.alpha import TAME as TAME_CONSTANT
+    from fenchel.kernels.triton.launch.whole_numbers import power_of_two
+    from fenchel.kernels.triton.rows import row_order
 
 pytestmark = MARKS
 
@@ -34,9 +37,9 @@ TAME = TAME_CONSTANT.value
 @pytest.fixture(params=list(SHAPES))
 def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     rows, columns = SHAPES[request.param]
-    width = configuration.power_of_two(columns)
+    width = power_of_two(columns)
     height = 4 if request.param == "some rows" else 1
-    tile = configuration.Tile(width // 16, height, 16, 1, ENTRIES)
+    tile = tile_shapes.Tile(width // 16, height, 16, 1, ENTRIES)
     monkeypatch.setattr(entmax, "forward_tile_shape", lambda *_: tile)
     return rows, columns
 

@@ -16,13 +16,15 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 from tests.kernels.long_rows import ACCURACY, assert_exact, rows_of_every_sort
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax
-    from fenchel.kernels.triton.addressing import Rows
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import tile_shapes
+    from fenchel.kernels.triton.launch.addressing import Rows
+    from fenchel.kernels.triton.launch.alpha import SOFTMAX, SPARSEMAX
 
 pytestmark = MARKS
 
 COLUMNS = 400
-TILE = configuration.Tile(slabs=2, rows=1, width=256, warps=1, vector=8)
+TILE = tile_shapes.Tile(slabs=2, rows=1, width=256, warps=1, vector=8)
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +64,9 @@ def test_a_row_with_nan_or_inf_is_nan_alone(alpha: float, bad: float) -> None:
 
 def test_only_many_long_rows_in_half_precision_are_held_in_halves() -> None:
     def held(kind: int, count: int, columns: int, itemsize: int) -> bool:
-        return configuration.holds_halves(kind, Rows(count, columns, 1, 1, 1), itemsize)
+        return tile_shapes.holds_halves(kind, Rows(count, columns, 1, 1, 1), itemsize)
 
-    sparsemax, softmax = configuration.SPARSEMAX.value, configuration.SOFTMAX.value
+    sparsemax, softmax = SPARSEMAX.value, SOFTMAX.value
     assert held(sparsemax, 4096, 32_000, 2)
     assert not held(sparsemax, 4096, 32_000, 4)
     assert not held(sparsemax, 4096, 1024, 2)

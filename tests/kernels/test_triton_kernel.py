@@ -17,9 +17,9 @@ with defining_kernels():
     from triton import knobs
     from triton.runtime.jit import JITFunction
 
-    from fenchel.kernels.triton import kernel as kernel_module
-    from fenchel.kernels.triton.addressing import Strides
-    from fenchel.kernels.triton.kernel import Kernel
+    from fenchel.kernels.triton.launch import kernel as kernel_module
+    from fenchel.kernels.triton.launch.addressing import Strides
+    from fenchel.kernels.triton.launch.kernel import Kernel
 
 CONSTANT: tl.constexpr = tl.constexpr(3)
 STEPS = Strides(0, 0, 4, 1)

@@ -14,7 +14,10 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 from tests.kernels.peaked_rows import peaked_rows
 
 with defining_kernels():
-    from fenchel.kernels.triton import configuration, entmax
+    from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
+    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.rows import long_rows
 
 pytestmark = MARKS
 
@@ -23,17 +26,17 @@ COLUMNS = 769
 FEW_COLUMNS = 128  # of which a tile holds several rows
 
 
-def _groups_of_four(columns: int) -> configuration.Groups:
-    groups = configuration.ceiling(columns, 4)
-    return configuration.Groups(4, groups, configuration.power_of_two(groups), 256, 1, 4, 1)
+def _groups_of_four(columns: int) -> long_row_shapes.Groups:
+    groups = ceiling(columns, 4)
+    return long_row_shapes.Groups(4, groups, power_of_two(groups), 256, 1, 4, 1)
 
 
 @pytest.fixture
 def _long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows count as long, and a program adds four groups of four at once."""
     for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
-        monkeypatch.setattr(configuration, name, 4)
-    monkeypatch.setattr(entmax, "groups_shape", _groups_of_four)
+        monkeypatch.setattr(tile_shapes, name, 4)
+    monkeypatch.setattr(long_rows, "groups_shape", _groups_of_four)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.95, 1.02, 1.19, 1.46, 1.5, 1.6, 1.8])

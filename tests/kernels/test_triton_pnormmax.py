@@ -14,7 +14,7 @@ from tests.kernels.threshold_rows import scores
 
 with defining_kernels():
     from fenchel.kernels.triton import pnormmax as kernels
-    from fenchel.kernels.triton import row_programs
+    from fenchel.kernels.triton.thresholds import row_programs
 
 pytestmark = MARKS
 

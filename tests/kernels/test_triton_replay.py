@@ -16,9 +16,9 @@ from tests.kernels.recorded import Compiled, pretend_device
 with defining_kernels():
     import triton.language as tl
 
-    from fenchel.kernels.triton import kernel as kernel_module
-    from fenchel.kernels.triton import replay
-    from fenchel.kernels.triton.kernel import Kernel
+    from fenchel.kernels.triton.launch import kernel as kernel_module
+    from fenchel.kernels.triton.launch import replay
+    from fenchel.kernels.triton.launch.kernel import Kernel
 
 
 def _copies(values, out, number, SIZE: tl.constexpr) -> None:

@@ -18,7 +18,8 @@ from fenchel.kernels.reference import oscarmax as reference_oscarmax
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import fusedmax, grouped_backward, oscarmax, sorting
+    from fenchel.kernels.triton import fusedmax, oscarmax
+    from fenchel.kernels.triton.structured import grouped_backward, sorting
 
 pytestmark = MARKS
 

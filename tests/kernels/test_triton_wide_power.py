@@ -14,7 +14,7 @@ with defining_kernels():
     import triton
     import triton.language as tl
 
-    from fenchel.kernels.triton.backward import wide_weight
+    from fenchel.kernels.triton.rows.backward import wide_weight
 
     @triton.jit
     def weights(p, out, eps, SIZE: tl.constexpr):

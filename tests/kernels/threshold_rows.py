@@ -11,8 +11,11 @@ from torch import Tensor
 from tests.kernels.interpreted import DEVICE, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import row_programs, threshold_backward, threshold_rows
-    from fenchel.kernels.triton.configuration import Groups, ceiling, power_of_two
+    from fenchel.kernels.triton.launch.long_row_shapes import Groups
+    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+    from fenchel.kernels.triton.thresholds import backward as threshold_backward
+    from fenchel.kernels.triton.thresholds import row_programs
+    from fenchel.kernels.triton.thresholds import rows as threshold_rows
 
 BLOCK, GROUP = 16, 2  # columns of a row that is read in blocks, and in groups
 SCALES = (0.05, 1.0, 20.0) if DEVICE == "cuda" else (0.3,)

@@ -13,18 +13,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import copy_back
-from fenchel.kernels.triton.budget_rows import budget_tile, solve_budget_groups
-from fenchel.kernels.triton.row_programs import one_a_row
-from fenchel.kernels.triton.strength import strength_parts
-from fenchel.kernels.triton.threshold_backward import BUDGET, pull_back
-from fenchel.kernels.triton.threshold_rows import fits, launch_groups, launch_tiles
+from fenchel.kernels.triton.launch.addressing import copy_back
+from fenchel.kernels.triton.launch.parameters import parameter_parts
+from fenchel.kernels.triton.thresholds.backward import BUDGET, pull_back
+from fenchel.kernels.triton.thresholds.budget_rows import budget_tile, solve_budget_groups
+from fenchel.kernels.triton.thresholds.row_programs import one_a_row
+from fenchel.kernels.triton.thresholds.rows import fits, launch_groups, launch_tiles
 
 
 def budget(scores: Tensor, k: float | Tensor, mask: Tensor | None = None, dim: int = -1) -> Tensor:
     """argmax ⟨p, x⟩ − ½‖p‖² over 0 ≤ p ≤ 1, Σp = k; fewer than k entries are all taken."""
     out = torch.empty_like(scores)
-    high, low, ks = strength_parts(k)
+    high, low, ks = parameter_parts(k)
     given = scores, out, mask, ks
     if fits(scores, dim):
         written = launch_tiles(budget_tile, dim, *given, numbers=(high, low))

@@ -10,52 +10,57 @@ is boolean and broadcasts. Nothing waits for the device, so CUDA graphs can capt
 
 from __future__ import annotations
 
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportCallIssue=false
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import Rows, Strides, address, copy_back
-from fenchel.kernels.triton.backward import backward_blocks, backward_tile
-from fenchel.kernels.triton.configuration import (
-    BACKWARD_BLOCK,
-    LONGEST_BACKWARD,
+from fenchel.kernels.triton.launch.addressing import Rows, Strides, address, copy_back
+from fenchel.kernels.triton.launch.alpha import (
+    COARSE,
+    EACH_ROW,
+    GENERAL,
+    POWER,
+    SHARP,
+    SOFTMAX,
+    STEEP,
+    kind_of,
+    powers_of,
+    with_hardware_logarithms,
+)
+from fenchel.kernels.triton.launch.long_row_shapes import (
     STREAMED_REGISTERS,
-    Parts,
-    Tile,
-    backward_tile_shape,
-    ceiling,
-    fits_tile,
-    forward_tile_shape,
-    groups_shape,
-    halves_tile_shape,
-    holds_halves,
     near_rows_shape,
-    parts_shape,
-    solve_limits,
     streamed_shape,
     streams_rows,
+)
+from fenchel.kernels.triton.launch.replay import replayed
+from fenchel.kernels.triton.launch.tile_shapes import (
+    BACKWARD_BLOCK,
+    LONGEST_BACKWARD,
+    Tile,
+    backward_tile_shape,
+    fits_tile,
+    forward_tile_shape,
+    halves_tile_shape,
+    holds_halves,
+    least_itemsize,
     worth_listing,
 )
-from fenchel.kernels.triton.each_row import entmax_each_row, entmax_ordered_rows
-from fenchel.kernels.triton.entries import COARSE, EACH_ROW, GENERAL, POWER, SHARP, SOFTMAX, STEEP
-from fenchel.kernels.triton.exponent import kind_of, powers_of, with_hardware_logarithms
-from fenchel.kernels.triton.forward import entmax_tile
-from fenchel.kernels.triton.groups import STATE, group_maxima, solve_groups, write_groups
-from fenchel.kernels.triton.half_rows import entmax_halves
-from fenchel.kernels.triton.near_rows import entmax_near_rows
-from fenchel.kernels.triton.replay import replayed
-from fenchel.kernels.triton.row_order import order_by_kind
-from fenchel.kernels.triton.small_support import entmax_listed
-from fenchel.kernels.triton.smooth import HEAVY
-from fenchel.kernels.triton.softmax import softmax_parts, write_softmax
-from fenchel.kernels.triton.streamed_rows import entmax_streamed
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
+from fenchel.kernels.triton.rows.backward import backward_blocks, backward_tile
+from fenchel.kernels.triton.rows.each_row import entmax_each_row, entmax_ordered_rows
+from fenchel.kernels.triton.rows.half_rows import entmax_halves
+from fenchel.kernels.triton.rows.long_rows import solve_long_rows, write_groups
+from fenchel.kernels.triton.rows.near_rows import entmax_near_rows
+from fenchel.kernels.triton.rows.on_chip import entmax_tile
+from fenchel.kernels.triton.rows.row_order import order_by_kind
+from fenchel.kernels.triton.rows.small_support import entmax_listed
+from fenchel.kernels.triton.rows.softmax import add_long_rows, write_softmax
+from fenchel.kernels.triton.rows.streamed_rows import entmax_streamed
+from fenchel.kernels.triton.search.softmax_guess import HEAVY
 
-WALKED = (
-    0.2  # alpha - 1 up to which so few scores of a long row are left out that it is walked along
-)
+WALKED = 0.2  # alpha - 1 up to which a long row is walked along: few of its scores are left out
 POWERS = (POWER.value, COARSE.value)
 # With one alpha a row:
 ORDERED_TILES, ORDERED_ROWS = 4096, 16384  # from so many on it pays to put them in order
@@ -112,7 +117,7 @@ def _entmax_tiles(
     tensors: list[Any], kind: int, eps: float, rows: Rows, steps: list[Strides]
 ) -> None:
     scores, out, mask, _alphas = tensors
-    tile = forward_tile_shape(rows, _least_itemsize(scores, mask), kind, steps[0].column)
+    tile = forward_tile_shape(rows, least_itemsize(scores, mask), kind, steps[0].column)
     if kind == EACH_ROW.value:
         _each_row(tensors, tile, rows, steps)
         return
@@ -126,11 +131,6 @@ def _entmax_tiles(
         *tensors, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps,
         **options, **shape, **limits, **more,
     )  # fmt: skip
-
-
-def _least_itemsize(scores: Tensor, mask: Tensor | None) -> int:
-    """The bytes of the smallest entries that a kernel reads."""
-    return scores.element_size() if mask is None else mask.element_size()
 
 
 def _each_row(tensors: list[Any], tile: Tile, rows: Rows, steps: list[Strides]) -> None:
@@ -174,7 +174,7 @@ def _registers_of_rows(tile: Tile, *, ordered: bool) -> int | None:
 
 
 def _entmax_near_rows(tensors: list[Any], eps: float, rows: Rows, steps: list[Strides]) -> None:
-    tile = near_rows_shape(rows, _least_itemsize(tensors[0], tensors[2]))
+    tile = near_rows_shape(rows, least_itemsize(tensors[0], tensors[2]))
     powers = powers_of(eps, rounded=tensors[1].element_size() < 4)
     entmax_near_rows[(rows.count,)](
         *tensors[:3], eps, rows.columns, rows.middle, rows.inner, *steps[:3],
@@ -219,52 +219,6 @@ def _softmax_parts(tensors: list[Any], rows: Rows, steps: list[Strides]) -> None
         scores, out, mask, parts, rows.columns, rows.middle, rows.inner, *steps[:3],
         LEVELS=rows.levels, K=shape.block, WIDTH=shape.width, num_warps=shape.warps,
     )  # fmt: skip
-
-
-def add_long_rows(
-    scores: Tensor, mask: Tensor | None, target: Tensor | None, rows: Rows,
-    steps: Strides, mask_steps: Strides, target_steps: Strides,
-) -> tuple[Parts, Tensor]:  # fmt: skip
-    """For α = 1, of every part of a row its largest score and the sum of what is not the target's."""
-    shape = parts_shape(rows.columns)
-    wide = (rows.count, 2, shape.count)
-    parts = torch.empty(wide, dtype=torch.float32, device=scores.device)
-    softmax_parts[(rows.count, shape.count)](
-        scores, mask, target, parts, rows.columns, rows.middle, rows.inner,
-        steps, mask_steps, target_steps,
-        LEVELS=rows.levels, K=shape.block, num_warps=shape.warps,
-    )  # fmt: skip
-    return shape, parts
-
-
-def solve_long_rows(
-    scores: Tensor, mask: Tensor | None, alphas: Tensor | None, kind: int, eps: float,
-    rows: Rows, steps: Strides, mask_steps: Strides, alpha_steps: Strides,
-    listed: Tensor | None = None,
-) -> tuple[Any, Tensor, Tensor, Tensor]:  # fmt: skip
-    """The group maxima, the lists of groups with support, and (peak, point, low) of every row."""
-    shape = groups_shape(rows.columns)
-    maxima = torch.empty((rows.count, shape.groups), dtype=torch.float32, device=scores.device)
-    if listed is None:
-        wide = (rows.count, shape.groups + 1)
-        listed = torch.empty(wide, dtype=torch.int32, device=scores.device)
-    state = torch.empty((rows.count, STATE.value), dtype=torch.float32, device=scores.device)
-    group_maxima[(rows.count, ceiling(shape.groups, shape.block))](
-        scores, mask, maxima, rows.columns, shape.groups, rows.middle, rows.inner,
-        steps, mask_steps,
-        LEVELS=rows.levels, GROUP=shape.size, BLOCK=shape.block, num_warps=shape.warps,
-    )  # fmt: skip
-    if kind == POWER.value and eps < 0:
-        kind = GENERAL.value  # no slope of small entries hides their errors there
-    warps, registers = solve_limits(shape, kind)
-    solve_groups[(rows.count,)](
-        scores, mask, alphas, maxima, listed, state, eps,
-        rows.count, rows.columns, shape.groups, rows.middle, rows.inner,
-        steps, mask_steps, alpha_steps,
-        LEVELS=rows.levels, KIND=kind, GROUP=shape.size, BLOCK=shape.listed, WIDTH=shape.width,
-        num_warps=warps, maxnreg=registers,
-    )  # fmt: skip
-    return shape, maxima, listed, state
 
 
 @replayed

@@ -15,14 +15,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import Rows, Strides, address, copy_back
-from fenchel.kernels.triton.candidates import list_candidates
-from fenchel.kernels.triton.configuration import ceiling, stream_shape
-from fenchel.kernels.triton.expansion import write_fused
-from fenchel.kernels.triton.grouped_backward import JUMPS, grouped_backward
-from fenchel.kernels.triton.slow_rows import NUMBERS_AN_ENTRY, prox_slow_rows
-from fenchel.kernels.triton.strength import strength_parts
-from fenchel.kernels.triton.total_variation import prox_lanes
+from fenchel.kernels.triton.launch.addressing import Rows, Strides, address, copy_back
+from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
+from fenchel.kernels.triton.launch.parameters import parameter_parts
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
+from fenchel.kernels.triton.structured.candidates import list_candidates
+from fenchel.kernels.triton.structured.expansion import write_fused
+from fenchel.kernels.triton.structured.grouped_backward import JUMPS, grouped_backward
+from fenchel.kernels.triton.structured.total_variation import prox_lanes
+from fenchel.kernels.triton.structured.total_variation_by_knots import (
+    NUMBERS_AN_ENTRY,
+    prox_slow_rows,
+)
 
 LANES = 32
 LISTED = 128  # listed entries that a program treats at a time
@@ -38,7 +42,7 @@ def fusedmax(
     out, jumps = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.int8)
     if scores.numel() == 0:
         return out, jumps
-    high, low, strengths = strength_parts(strength)
+    high, low, strengths = parameter_parts(strength)
     rows, tensors, steps = address(dim, scores, out, jumps, mask, strengths)
     rows_in, p, groups, mask, strengths = tensors
     values = torch.empty((rows.count, rows.columns), dtype=torch.float64, device=scores.device)

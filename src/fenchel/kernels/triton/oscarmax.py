@@ -17,13 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel.kernels.triton.addressing import address, copy_back
-from fenchel.kernels.triton.clusters import write_clusters
-from fenchel.kernels.triton.configuration import ceiling, stream_shape
-from fenchel.kernels.triton.grouped_backward import RANKS, grouped_backward
-from fenchel.kernels.triton.pooling import find_support, pool_lanes
-from fenchel.kernels.triton.sorting import falling
-from fenchel.kernels.triton.strength import strength_parts
+from fenchel.kernels.triton.launch.addressing import address, copy_back
+from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
+from fenchel.kernels.triton.launch.parameters import parameter_parts
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
+from fenchel.kernels.triton.structured.clusters import write_clusters
+from fenchel.kernels.triton.structured.grouped_backward import RANKS, grouped_backward
+from fenchel.kernels.triton.structured.pooling import find_support, pool_lanes
+from fenchel.kernels.triton.structured.sorting import falling
 
 LANES = 32
 
@@ -35,7 +36,7 @@ def oscarmax(
     out, first = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.int32)
     if scores.numel() == 0:
         return out, first
-    high, low, strengths = strength_parts(strength)
+    high, low, strengths = parameter_parts(strength)
     rows, tensors, steps = address(dim, scores, out, first, mask, strengths)
     written: list[Any] = tensors[:3]
     mask, strengths = tensors[3:]

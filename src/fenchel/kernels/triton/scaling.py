@@ -7,8 +7,8 @@ from __future__ import annotations
 import triton.language as tl
 from torch import Tensor
 
-from fenchel.kernels.triton.configuration import ceiling
-from fenchel.kernels.triton.kernel import kernel
+from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.launch.whole_numbers import ceiling
 
 BLOCK, WARPS = 4096, 8
 # Few programs: a loss is mostly differentiated as it is, by the factor 1, and there is nothing to do.

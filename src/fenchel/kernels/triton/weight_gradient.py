@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-# A kernel is launched with options that its parameters do not name.
-# pyright: reportArgumentType=false, reportCallIssue=false
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from fenchel.kernels.triton.configuration import (
-    LONGEST_LOSS_TILE,
-    ceiling,
-    groups_shape,
-    power_of_two,
-)
-from fenchel.kernels.triton.entmax_loss import leaves_scores_out
-from fenchel.kernels.triton.full_rows import add_all_rows, add_full_rows
-from fenchel.kernels.triton.sparse_hidden import multiply_full_rows, use_lists
-from fenchel.kernels.triton.sparse_weight import (
-    list_rows,
-    name_full_rows,
-    sum_classes,
-)
+from fenchel.kernels.triton.launch.alpha import NEAR_SOFTMAX
+from fenchel.kernels.triton.launch.long_row_shapes import groups_shape
+from fenchel.kernels.triton.launch.tile_shapes import fits_loss_tile
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
+from fenchel.kernels.triton.output_layer.full_rows import add_all_rows, add_full_rows
+from fenchel.kernels.triton.output_layer.sparse_hidden import multiply_full_rows, use_lists
+from fenchel.kernels.triton.output_layer.sparse_weight import list_rows, name_full_rows, sum_classes
 
 HALF = (torch.bfloat16, torch.float16)  # their product is so fast that reading the sum counts
 LONGEST = 512  # entries of a row that are listed; a row with more is multiplied
@@ -55,7 +46,12 @@ def worth_listing(hidden: Tensor, classes: int, target: Tensor, alpha: float | T
     """Whether rows are long, with class indices and an α that leaves little support."""
     by_index = not target.dtype.is_floating_point
     fits = hidden.dtype in HALF and hidden.stride(1) == 1
-    return leaves_scores_out(alpha) and by_index and fits and classes > LONGEST_LOSS_TILE
+    return _leaves_scores_out(alpha) and by_index and fits and not fits_loss_tile(classes)
+
+
+def _leaves_scores_out(alpha: float | Tensor) -> bool:
+    """Whether one α for all rows is likely to leave many scores of a long row without support."""
+    return not isinstance(alpha, Tensor) and NEAR_SOFTMAX.value <= alpha - 1 <= 1
 
 
 def is_large(device: torch.device) -> bool:

@@ -1,0 +1,135 @@
+"""g (p - q), the gradient of the loss in the scores, from what is kept of a row: nothing is sought.
+
+slope_tile       any rows
+slope_of_groups  long rows, where groups of columns that may hold support are listed
+"""
+
+from __future__ import annotations
+
+# Device code: a constexpr parameter takes what is known when a kernel is compiled.
+# pyright: reportArgumentType=false
+import triton
+import triton.language as tl
+
+from fenchel.kernels.triton.launch.addressing import row_offset
+from fenchel.kernels.triton.launch.alpha import EACH_ROW, GENERAL, STEEP
+from fenchel.kernels.triton.launch.kernel import kernel
+from fenchel.kernels.triton.losses.kept import kept_probability, kept_support
+from fenchel.kernels.triton.tiles.memory import (
+    load_scores,
+    row_epsilon,
+    tile_columns,
+    tile_inside,
+    tile_places,
+    tile_rows,
+)
+
+
+@kernel
+def slope_tile(
+    scores, target, alpha, normalizers, grad, out, support, eps, ignore, smoothing,
+    count, columns, middle, inner,
+    steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr,
+    R: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    row = tile_rows(tl.program_id(0) * R, R)
+    column = tl.program_id(1) * K + tile_columns(1, K)
+    present = row < count
+    inside = tile_inside(row, column, count, columns, R)
+    places = tile_places(row, column, middle, inner, steps, LEVELS)
+    x = load_scores(scores, None, places, places, inside)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
+    place = row_offset(row, middle, inner, normalizer_steps, LEVELS)
+    a = tl.load(normalizers + place, mask=present, other=0.0)
+    place = row_offset(row, middle, inner, grad_steps, LEVELS)
+    g = tl.load(grad + place, mask=present, other=0.0).to(tl.float32)
+    counts = a != float("-inf")
+    place = row_offset(row, middle, inner, target_steps, LEVELS)
+    if CLASSES:
+        wanted = tl.load(target + place, mask=present, other=0)
+        counts = counts & (wanted != ignore)
+        q = tl.where(column == wanted, 1.0 - smoothing, 0.0) + smoothing / columns
+    else:
+        target_places = tile_places(row, column, middle, inner, target_steps, LEVELS)
+        q = tl.load(target + target_places, mask=inside, other=0.0).to(tl.float32)
+    bottom, least = kept_support(support, row, present)
+    p = kept_probability(x, tl.where(counts, a, 0.0), bottom, least, e, KIND, R)
+    g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
+    slope = tl.where(counts, g * (p - q), 0.0)
+    out_places = tile_places(row, column, middle, inner, out_steps, LEVELS)
+    tl.store(out + out_places, slope, mask=inside)
+
+
+@triton.jit
+def _fill(out, value, columns, step, SIZE: tl.constexpr):
+    for start in range(0, columns, SIZE):
+        column = start + tl.arange(0, SIZE)
+        places = out + column.to(tl.int64) * step
+        tl.store(places, tl.zeros([SIZE], tl.float32) + value, mask=column < columns)
+    tl.debug_barrier()  # what one thread has filled, another one overwrites
+
+
+@triton.jit
+def _write_slopes(
+    scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns, step, out_step,
+    KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    for start in range(0, found, BLOCK):
+        place = start + tl.arange(0, BLOCK)[:, None]
+        here = place < found
+        group = tl.where(most, place, tl.load(listed + place, mask=here, other=0))
+        column = group * GROUP + tl.arange(0, GROUP)[None, :]
+        inside = here & (column < columns)
+        wide = column.to(tl.int64)
+        x = load_scores(scores, None, wide * step, wide, inside)
+        p = kept_probability(x, a, bottom, least, e, KIND, 1)
+        tl.store(out + wide * out_step, g * (p - uniform), mask=inside)
+
+
+@kernel
+def slope_of_groups(
+    scores, target, alpha, normalizers, grad, out, support, listed, eps, ignore, smoothing,
+    count, columns, groups, middle, inner,
+    steps, target_steps, alpha_steps, normalizer_steps, grad_steps, out_steps,
+    LEVELS: tl.constexpr, KIND: tl.constexpr, GROUP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The same for class indices, a program a row: p = 0 in every group of columns that is not listed.
+
+    Where most groups are, it goes through all of them instead of filling the row first.
+    """
+    row = tile_rows(tl.program_id(0), 1)
+    e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, 1)
+    a = tl.load(normalizers + row_offset(row, middle, inner, normalizer_steps, LEVELS))
+    g = tl.load(grad + row_offset(row, middle, inner, grad_steps, LEVELS)).to(tl.float32)
+    wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS)).to(tl.int64)
+    scores += row_offset(row, middle, inner, steps, LEVELS)
+    out += row_offset(row, middle, inner, out_steps, LEVELS)
+    listed += row * (groups + 1)
+    counts = (a != float("-inf")) & (wanted != ignore)
+    a = tl.where(counts, a, 0.0)
+    bottom, least = kept_support(support, row, row < count)
+    g = tl.where(counts, g + (a - a).to(tl.float32), 0.0)  # NaN in a row that holds one
+    found = tl.where(counts, tl.load(listed + groups), 0)
+    most = 2 * found > groups
+    uniform = smoothing / columns
+    if most:
+        found = groups
+    else:
+        _fill(out, g * (0.0 - uniform), columns, out_steps[3], BLOCK * GROUP)
+    if KIND == EACH_ROW:
+        if e > 1.0:
+            _write_slopes(scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns,
+                          steps[3], out_steps[3], STEEP, GROUP, BLOCK)  # fmt: skip
+        else:
+            _write_slopes(scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns,
+                          steps[3], out_steps[3], GENERAL, GROUP, BLOCK)  # fmt: skip
+    else:
+        _write_slopes(scores, out, listed, found, most, a, bottom, least, g, uniform, e, columns,
+                      steps[3], out_steps[3], KIND, GROUP, BLOCK)  # fmt: skip
+    known = (wanted >= 0) & (wanted < columns)
+    x = load_scores(scores, None, wanted * steps[3], wanted, known & counts)
+    p = kept_probability(x, a, bottom, least, e, KIND, 1)
+    tl.debug_barrier()  # what was written at the target is not its slope
+    slope = g * (p - ((1.0 - smoothing) + uniform))
+    tl.store(out + wanted * out_steps[3], slope, mask=known & counts)
