@@ -17,6 +17,7 @@ NAN, INF = math.nan, math.inf
 STRUCTURED = [fenchel.pnormmax, fenchel.fusedmax, fenchel.oscarmax]
 SIMPLEX_MAPS = [fenchel.softmax, fenchel.sparsemax, fenchel.entmax, fenchel.normmax, *STRUCTURED]
 MAPS = [*SIMPLEX_MAPS, fenchel.budget]
+PARAMETRIC = [fenchel.entmax, fenchel.normmax, fenchel.budget, *STRUCTURED]
 OMEGAS = [
     fenchel.Shannon(),
     fenchel.Gini(),
@@ -98,6 +99,40 @@ def test_what_comes_with_the_scores_is_dense():
         fenchel.sparsemax_loss(X, TARGET.to_sparse())
     with broken("weight must be dense: expected layout torch.strided"):
         fenchel.sparsemax_loss(X, TARGET, weight=torch.ones(3).to_sparse())
+
+
+@pytest.mark.parametrize("function", SCORE_TAKERS, ids=_name)
+@pytest.mark.parametrize(("device", "other"), [("cpu", "meta"), ("meta", "cpu")])
+def test_a_mask_is_where_the_scores_are(function, device, other):
+    with broken(f"mask must be where the scores are: expected {device}, got {other}"):
+        function(X.to(device), mask=(X > 0).to(other))
+
+
+@pytest.mark.parametrize("function", PARAMETRIC, ids=_name)
+def test_a_parameter_is_where_the_scores_are(function):
+    for shape, device, other in (
+        ((2, 1), "cpu", "meta"),
+        ((2, 1), "meta", "cpu"),
+        ((), "cpu", "meta"),
+    ):
+        with pytest.raises(fenchel.FenchelError) as raised:
+            function(X.to(device), torch.full(shape, 1.5, device=other))
+        expected = f"must be where the scores are: expected {device}, got {other}"
+        assert str(raised.value).endswith(expected)
+
+
+@pytest.mark.parametrize("function", PARAMETRIC, ids=_name)
+def test_a_parameter_without_dimensions_goes_where_the_scores_are(function):
+    assert function(X.to("meta"), torch.tensor(1.5)).device.type == "meta"
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+def test_targets_and_weights_are_where_the_scores_are(loss):
+    for target in (TARGET, torch.softmax(X, -1)):
+        with broken("target must be where the scores are: expected cpu, got meta"):
+            loss(X, target.to("meta"))
+    with broken("weight must be where the target is: expected cpu, got meta"):
+        loss(X, TARGET, weight=torch.ones(3, device="meta"))
 
 
 @pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, (0, 1)])

@@ -37,6 +37,12 @@ def check_dense(tensor: Tensor, name: str) -> None:
         raise rule(f"{name} must be dense", expected=expected, got=tensor.layout)
 
 
+def check_device(tensor: Tensor, like: Tensor, name: str, place: str = "the scores are") -> None:
+    """Nothing is moved from one device to another for a person who may not have meant it."""
+    if tensor.device != like.device:
+        raise rule(f"{name} must be where {place}", expected=like.device, got=tensor.device)
+
+
 def canonical_dim(dim: int, ndim: int) -> int:
     """`dim` as a negative number, which stays true when dimensions are added in front."""
     if (type(dim) is not int and not isinstance(dim, Integral)) or not -ndim <= dim < ndim:
@@ -119,7 +125,8 @@ def _broadcast_rank(value: Tensor, scores: Tensor, shape: tuple[int, ...], name:
             expected=f"a shape that broadcasts to {shape}",
             got=tuple(value.shape),
         )
-    if value.ndim == 0 and value.device != scores.device:
+    if value.ndim == 0 and value.device != scores.device and not value.is_meta:
         value = value.to(scores.device)
+    check_device(value, scores, name)
     missing = len(shape) - value.ndim
     return value.reshape((1,) * missing + tuple(value.shape)) if missing else value

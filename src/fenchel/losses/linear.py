@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_dense, check_parameter
+from fenchel.checks import check_dense, check_device, check_parameter
 from fenchel.errors import rule
 from fenchel.losses.chunks import loss_dtype
 from fenchel.losses.linear_operator import linear_losses
@@ -65,6 +65,7 @@ def linear_entmax_loss(
         target = target.long().reshape(-1)
     else:
         target = target.reshape(-1, classes)
+    check_device(target, hidden, "target", "hidden is")
     weights = row_weights(_check_constant(class_weight), target, classes, ignore_index)
     product = dtype or hidden.dtype
     one = hidden.new_ones((), dtype=loss_dtype(product))
@@ -114,6 +115,7 @@ def _check_layer(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
             got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
             raise rule(f"{name} must be real", expected="a floating-point tensor", got=got)
         check_dense(tensor, name)
+        check_device(tensor, hidden, name, "hidden is")
     if hidden.ndim == 0 or weight.ndim != 2 or hidden.shape[-1] != weight.shape[1]:
         raise rule(
             "hidden and weight make a layer",

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_dense, check_known, check_scores, check_tensor
+from fenchel.checks import check_dense, check_device, check_known, check_scores, check_tensor
 from fenchel.errors import rule
 from fenchel.kernels.rows import HALF
 
@@ -42,6 +42,7 @@ def reduce_loss(
     check_options(reduction, label_smoothing, ignore_index)
     dim = class_dimension(scores)
     by_index = check_target(target, scores.shape, dim)
+    check_device(target, scores, "target")
     rows = _last(scores, dim)
     target = target.long() if by_index else _last(target, dim)
     weights = row_weights(weight, target, scores.shape[dim], ignore_index)
@@ -126,6 +127,7 @@ def row_weights(
     if weight.dtype.is_complex:
         raise rule("weight must be real", expected="a real dtype", got=weight.dtype)
     check_dense(weight, "weight")
+    check_device(weight, target, "weight", "the target is")
     if target.dtype.is_floating_point:
         return (target * weight).sum(-1)
     # A class that does not exist is refused where the loss looks at it.

@@ -8,10 +8,10 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from fenchel.checks import check_boolean, check_tensor
+from fenchel.checks import check_boolean, check_device, check_tensor
 from fenchel.errors import rule
 from fenchel.maps.sparsemax import sparsemax
-from fenchel.mechanisms.masks import check_broadcast, check_device, check_lengths, within
+from fenchel.mechanisms.masks import check_broadcast, check_lengths, within
 
 
 class Map(Protocol):
