@@ -111,6 +111,24 @@ def test_rows_that_are_all_ignored_are_as_in_the_plain_layer():
     assert fenchel.linear_entmax_loss(target=target, reduction="sum", **inputs) == 0
 
 
+@pytest.mark.parametrize("shape", [(0, WIDTH), (2, 0, WIDTH), (3, 0), (0, 0)])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("kind", ["indices", "probabilities"])
+def test_sizes_of_zero_are_as_in_the_plain_layer(shape, reduction, kind):
+    """No rows have no mean; a layer without inputs scores all classes alike."""
+    *batch, width = shape
+    hidden, weight = torch.zeros(shape, requires_grad=True), torch.zeros(CLASSES, width)
+    target = torch.ones(batch, dtype=torch.long)
+    if kind == "probabilities":
+        target = F.one_hot(target, CLASSES).float()
+    ours = fenchel.linear_entmax_loss(hidden, weight, target, 1.5, reduction=reduction)
+    rows, targets = hidden.flatten(0, -2), target.flatten(0, len(batch) - 1)
+    theirs = unfused(rows, weight, targets, 1.5, reduction=reduction)
+    torch.testing.assert_close(ours.flatten(), theirs.flatten(), equal_nan=True)
+    (gradient,) = torch.autograd.grad(ours.sum(), hidden)
+    assert gradient.shape == shape
+
+
 def test_an_empty_batch_costs_nothing():
     inputs = layer(torch.float32, 0)
     total = fenchel.linear_entmax_loss(
