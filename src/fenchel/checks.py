@@ -93,6 +93,15 @@ def check_number(value: float, *, name: str, above: float, or_tensor: bool = Fal
     return number
 
 
+def check_count(value: int, statement: str, *, least: int = 1) -> int:
+    """A whole number of at least `least`; `statement` says what it counts."""
+    whole = isinstance(value, Integral | torch.SymInt) and not isinstance(value, bool)
+    if not whole or value < least:
+        expected = f"a whole number of at least {least}"
+        raise rule(statement, expected=expected, got=repr(value))
+    return value
+
+
 def check_known(name: str, value: str, known: tuple[str, ...]) -> None:
     """Refuse a word that is not one of those known."""
     if value not in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -49,7 +50,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_plain_layer(
 
 
 @on_every
-@pytest.mark.parametrize("chunk_rows", [1, 4, ROWS - 1, ROWS, 100, None])
+@pytest.mark.parametrize("chunk_rows", [1, np.int64(4), ROWS - 1, ROWS, 100, None])
 def test_chunks_of_any_size_give_the_same(implementation, chunk_rows):
     inputs = layer(widest())
     with running_on(implementation):

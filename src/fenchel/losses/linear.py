@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_dense, check_device, check_parameter
+from fenchel.checks import check_count, check_dense, check_device, check_parameter
 from fenchel.errors import rule
 from fenchel.losses.chunks import loss_dtype
 from fenchel.losses.linear_operator import linear_losses
@@ -93,7 +93,7 @@ def linear_entmax_loss(
         shares,
         ignore_index,
         float(label_smoothing),
-        _check_rows(chunk_rows),
+        check_rows(chunk_rows),
         dtype,
         summed=reduction != "none",
     )
@@ -150,13 +150,9 @@ def _check_constant(class_weight: Tensor | None) -> Tensor | None:
     return class_weight
 
 
-def _check_rows(chunk_rows: int | None) -> int:
+def check_rows(chunk_rows: int | None) -> int:
     """Rows of a chunk; 0 leaves the choice to the kernel, which knows how many there are."""
-    if chunk_rows is None:
-        return 0
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
-        raise rule("chunk_rows counts rows", expected="a positive integer", got=repr(chunk_rows))
-    return chunk_rows
+    return 0 if chunk_rows is None else int(check_count(chunk_rows, "chunk_rows counts rows"))
 
 
 def _alpha_of_rows(alpha: float | Tensor, hidden: Tensor) -> float | Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import without_autocast
+from fenchel.checks import check_tensor
 from fenchel.kernels.rows import at_least_float32
 from fenchel.maps.entmax import entmax
 from fenchel.mechanisms.masks import causal, check_lengths, within
@@ -72,6 +73,7 @@ def attention(
     >>> fenchel.attention(q, k, v, alpha=1.5, lengths=torch.tensor(1))
     tensor([[[1.]]])
     """
+    check_tensor(v, "v")
     q, k, v = check_operands(q, k, v, enable_gqa=enable_gqa)
     weights = dense_weights(
         q,
