@@ -135,7 +135,7 @@ def test_targets_and_weights_are_where_the_scores_are(loss):
         loss(X, TARGET, weight=torch.ones(3, device="meta"))
 
 
-@pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, (0, 1)])
+@pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, True, (0, 1)])
 @pytest.mark.parametrize("function", [*SCORE_TAKERS, *VALUES], ids=_name)
 def test_dim_exists(function, dim):
     with broken(f"dim must exist: expected a dim in [-2, 1], got {dim}"):
@@ -308,7 +308,9 @@ def test_a_reduction_is_known(loss, reduction):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
-@pytest.mark.parametrize("index", [1.0, "1", None])
+@pytest.mark.parametrize(
+    "index", [1.0, "1", None, True, torch.tensor(1.0), torch.tensor([1, 2]), torch.tensor(True)]
+)
 def test_ignore_index_is_a_class_index(loss, index):
     with broken(f"ignore_index is a class index: expected an integer, got {index!r}"):
         loss(X, TARGET, ignore_index=index)
@@ -321,7 +323,7 @@ def test_the_weights_of_the_classes_are_real(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
-@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN, "0.1", None])
+@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN, "0.1", None, True])
 def test_label_smoothing_is_a_share(loss, smoothing):
     with broken(f"label_smoothing is a share: expected a number in [0, 1], got {smoothing!r}"):
         loss(X, TARGET, label_smoothing=smoothing)

@@ -45,7 +45,8 @@ def check_device(tensor: Tensor, like: Tensor, name: str, place: str = "the scor
 
 def canonical_dim(dim: int, ndim: int) -> int:
     """`dim` as a negative number, which stays true when dimensions are added in front."""
-    if (type(dim) is not int and not isinstance(dim, Integral)) or not -ndim <= dim < ndim:
+    whole = type(dim) is int or (isinstance(dim, Integral) and not isinstance(dim, bool))
+    if not whole or not -ndim <= dim < ndim:
         raise rule("dim must exist", expected=f"a dim in [{-ndim}, {ndim - 1}]", got=dim)
     return int(dim) if dim < 0 else int(dim) - ndim
 

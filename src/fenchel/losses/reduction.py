@@ -87,12 +87,22 @@ def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index:
 
 def check_options(reduction: str, label_smoothing: float, ignore_index: int) -> None:
     check_known("reduction", reduction, REDUCTIONS)
-    if not isinstance(label_smoothing, Real) or not 0 <= label_smoothing <= 1:
+    share = isinstance(label_smoothing, Real) and not isinstance(label_smoothing, bool)
+    if not share or not 0 <= label_smoothing <= 1:
         expected, got = "a number in [0, 1]", repr(label_smoothing)
         raise rule("label_smoothing is a share", expected=expected, got=got)
-    if not isinstance(ignore_index, Integral | Tensor):
+    if not _is_index(ignore_index):
         got = repr(ignore_index)
         raise rule("ignore_index is a class index", expected="an integer", got=got)
+
+
+def _is_index(value: object) -> bool:
+    if isinstance(value, Tensor):
+        kind = value.dtype
+        return value.ndim == 0 and not (
+            kind.is_floating_point or kind.is_complex or kind == torch.bool
+        )
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
