@@ -13,6 +13,7 @@ from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd.graph import increment_version
 
+from fenchel.autocast import rounded_like
 from fenchel.errors import rule
 from fenchel.losses.operator import check_loss_values, entmax_row_loss_in_place
 
@@ -56,7 +57,7 @@ class _Overwrite(torch.autograd.Function):
         )
         increment_version(scores)
         ctx.slope, ctx.version, ctx.alpha = scores.detach(), scores._version, alpha
-        return loss.to(scores.dtype)
+        return rounded_like(scores, loss)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
