@@ -117,6 +117,31 @@ def test_nothing_changes_where_there_is_no_gradient_or_no_matrix():
     assert torch.equal(moved, before)
 
 
+@pytest.mark.parametrize(
+    ("view", "has_room"),
+    [
+        (lambda x: x[:9].expand(ROWS, CLASSES), False),
+        (lambda x: x[:ROWS, None].expand(ROWS, CLASSES), False),
+        (lambda x: x.unfold(0, CLASSES, 1)[:ROWS], False),
+        (lambda x: x.as_strided((ROWS, CLASSES), (1, 4)), False),
+        (lambda x: x.reshape(CLASSES, -1)[:, :ROWS].T, True),
+        (lambda x: x.as_strided((ROWS, CLASSES), (17, 2)), True),
+    ],
+)
+def test_scores_that_share_memory_are_not_overwritten(view, has_room):
+    leaf, target = torch.randn(90, dtype=widest(), requires_grad=True), some_target("indices")
+    results, kept = [], []
+    for inplace in (False, True):
+        scores = view(leaf + 0)
+        before = scores.detach().clone()
+        loss = fenchel.entmax_loss(scores, target, inplace=inplace)
+        kept.append(torch.equal(scores, before))
+        results.append((loss, *torch.autograd.grad(loss, leaf)))
+    assert kept == [True, not has_room]
+    for mine, other in zip(*results, strict=True):
+        torch.testing.assert_close(mine, other)
+
+
 def test_an_operation_that_needs_its_result_is_told():
     scores = torch.randn(ROWS, CLASSES, requires_grad=True).exp()
     loss = fenchel.entmax_loss(scores, some_target("indices"), inplace=True)

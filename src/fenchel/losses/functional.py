@@ -53,7 +53,7 @@ def entmax_loss(
             matrix of that size is then needed for. They must be the result of an operation that does
             not need them for its own derivative, as those of a linear layer; their values are lost,
             and there is one backward pass, which cannot be differentiated. Under `torch.compile` and
-            `torch.func`, and for scores of other shapes, it changes nothing.
+            `torch.func`, and for scores of other shapes or that share memory, it changes nothing.
 
     Reference: Peters, Niculae & Martins (2019), *Sparse Sequence-to-Sequence Models*.
 
