@@ -44,7 +44,8 @@ def attention(
     a mask. The derivative is that of `fenchel.entmax`; cost and memory grow with queries × keys.
 
     Half precision computes in float32 and rounds the result once. A query that may see nothing
-    returns zeros and passes no gradient.
+    returns zeros and passes no gradient. Keys and values that no query sees must still be numbers, as
+    in PyTorch's attention: NaN times a weight of zero is NaN.
 
     Args:
         q: queries (…, heads, Lq, E).
