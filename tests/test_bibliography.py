@@ -37,7 +37,7 @@ def test_continuous_entmax_is_of_another_paper():
     assert fenchel.citation(CONTINUOUS) == ENTRIES[CONTINUOUS]
 
 
-@pytest.mark.parametrize("unknown", ["sparsmax", 3, print, fenchel.citation])
+@pytest.mark.parametrize("unknown", ["sparsmax", 3, print, fenchel.citation, fenchel])
 def test_what_is_not_known_is_said(unknown):
     with pytest.raises(fenchel.FenchelError, match="there is no such method: expected"):
         fenchel.citation(unknown)

@@ -38,6 +38,8 @@ def test_explain_passes_arguments_on_and_raises_what_the_call_raises():
     with pytest.raises(fenchel.FenchelError, match="dim must exist"):
         fenchel.explain(fenchel.entmax, X, dim=7)
     assert [str(choice) for choice in fenchel.explain(abs, -1)] == []
+    with pytest.raises(fenchel.FenchelError, match=r"explain runs a function: .* got Tensor"):
+        fenchel.explain(fenchel.entmax(X))
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu"])

@@ -17,6 +17,7 @@ NAN, INF = math.nan, math.inf
 STRUCTURED = [fenchel.pnormmax, fenchel.fusedmax, fenchel.oscarmax]
 SIMPLEX_MAPS = [fenchel.softmax, fenchel.sparsemax, fenchel.entmax, fenchel.normmax, *STRUCTURED]
 MAPS = [*SIMPLEX_MAPS, fenchel.budget]
+PARAMETRIC = [fenchel.entmax, fenchel.normmax, fenchel.budget, *STRUCTURED]
 OMEGAS = [
     fenchel.Shannon(),
     fenchel.Gini(),
@@ -100,7 +101,41 @@ def test_what_comes_with_the_scores_is_dense():
         fenchel.sparsemax_loss(X, TARGET, weight=torch.ones(3).to_sparse())
 
 
-@pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, (0, 1)])
+@pytest.mark.parametrize("function", SCORE_TAKERS, ids=_name)
+@pytest.mark.parametrize(("device", "other"), [("cpu", "meta"), ("meta", "cpu")])
+def test_a_mask_is_where_the_scores_are(function, device, other):
+    with broken(f"mask must be where the scores are: expected {device}, got {other}"):
+        function(X.to(device), mask=(X > 0).to(other))
+
+
+@pytest.mark.parametrize("function", PARAMETRIC, ids=_name)
+def test_a_parameter_is_where_the_scores_are(function):
+    for shape, device, other in (
+        ((2, 1), "cpu", "meta"),
+        ((2, 1), "meta", "cpu"),
+        ((), "cpu", "meta"),
+    ):
+        with pytest.raises(fenchel.FenchelError) as raised:
+            function(X.to(device), torch.full(shape, 1.5, device=other))
+        expected = f"must be where the scores are: expected {device}, got {other}"
+        assert str(raised.value).endswith(expected)
+
+
+@pytest.mark.parametrize("function", PARAMETRIC, ids=_name)
+def test_a_parameter_without_dimensions_goes_where_the_scores_are(function):
+    assert function(X.to("meta"), torch.tensor(1.5)).device.type == "meta"
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=_name)
+def test_targets_and_weights_are_where_the_scores_are(loss):
+    for target in (TARGET, torch.softmax(X, -1)):
+        with broken("target must be where the scores are: expected cpu, got meta"):
+            loss(X, target.to("meta"))
+    with broken("weight must be where the target is: expected cpu, got meta"):
+        loss(X, TARGET, weight=torch.ones(3, device="meta"))
+
+
+@pytest.mark.parametrize("dim", [2, -3, 100, None, 1.0, True, (0, 1)])
 @pytest.mark.parametrize("function", [*SCORE_TAKERS, *VALUES], ids=_name)
 def test_dim_exists(function, dim):
     with broken(f"dim must exist: expected a dim in [-2, 1], got {dim}"):
@@ -273,7 +308,9 @@ def test_a_reduction_is_known(loss, reduction):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
-@pytest.mark.parametrize("index", [1.0, "1", None])
+@pytest.mark.parametrize(
+    "index", [1.0, "1", None, True, torch.tensor(1.0), torch.tensor([1, 2]), torch.tensor(True)]
+)
 def test_ignore_index_is_a_class_index(loss, index):
     with broken(f"ignore_index is a class index: expected an integer, got {index!r}"):
         loss(X, TARGET, ignore_index=index)
@@ -286,7 +323,7 @@ def test_the_weights_of_the_classes_are_real(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=_name)
-@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN, "0.1", None])
+@pytest.mark.parametrize("smoothing", [-0.1, 1.1, NAN, "0.1", None, True])
 def test_label_smoothing_is_a_share(loss, smoothing):
     with broken(f"label_smoothing is a share: expected a number in [0, 1], got {smoothing!r}"):
         loss(X, TARGET, label_smoothing=smoothing)

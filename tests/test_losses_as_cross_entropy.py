@@ -280,6 +280,13 @@ def test_an_empty_batch_costs_nothing(loss, shape):
     assert x.grad.shape == shape
 
 
+def test_an_empty_batch_has_no_mean_as_in_cross_entropy(loss):
+    x = torch.empty(0, 5)
+    for target in (torch.empty(0, dtype=torch.long), torch.empty(0, 5)):
+        assert F.cross_entropy(x, target).isnan()
+        assert loss(x, target).isnan()
+
+
 @pytest.mark.parametrize("integer", [torch.int8, torch.uint8, torch.int32, torch.int64])
 def test_class_indices_may_be_of_any_integer_dtype(loss, integer):
     x, target = torch.randn(3, 5), torch.tensor([0, 4, 2])

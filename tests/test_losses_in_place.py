@@ -88,6 +88,23 @@ def test_half_precision(dtype):
     assert torch.equal(torch.autograd.grad(loss, scores)[0], expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_under_autocast_the_loss_is_float32_as_without_it(dtype, reduction):
+    """A scaler of gradients multiplies it by 65536, which float16 does not hold."""
+    model, x, target = torch.nn.Linear(4, CLASSES), torch.randn(ROWS, 4), some_target("indices")
+    results = []
+    for inplace in (False, True):
+        with torch.autocast("cpu", dtype):
+            loss = fenchel.entmax_loss(model(x), target, reduction=reduction, inplace=inplace)
+        results.append((loss, *torch.autograd.grad(loss.sum(), model.parameters())))
+    assert results[1][0].dtype == torch.float32
+    tolerance = 4 * torch.finfo(dtype).eps  # of the gradients, which take the place of the scores
+    for mine, other in zip(*results, strict=True):
+        torch.testing.assert_close(mine, other, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(results[1][0], results[0][0])
+
+
 def test_nothing_changes_where_there_is_no_gradient_or_no_matrix():
     scores, target = torch.randn(ROWS, CLASSES), some_target("indices")
     before = scores.clone()
@@ -98,6 +115,31 @@ def test_nothing_changes_where_there_is_no_gradient_or_no_matrix():
     image = moved.T.unsqueeze(0)
     fenchel.entmax_loss(image, target.unsqueeze(0), inplace=True).backward()
     assert torch.equal(moved, before)
+
+
+@pytest.mark.parametrize(
+    ("view", "has_room"),
+    [
+        (lambda x: x[:9].expand(ROWS, CLASSES), False),
+        (lambda x: x[:ROWS, None].expand(ROWS, CLASSES), False),
+        (lambda x: x.unfold(0, CLASSES, 1)[:ROWS], False),
+        (lambda x: x.as_strided((ROWS, CLASSES), (1, 4)), False),
+        (lambda x: x.reshape(CLASSES, -1)[:, :ROWS].T, True),
+        (lambda x: x.as_strided((ROWS, CLASSES), (17, 2)), True),
+    ],
+)
+def test_scores_that_share_memory_are_not_overwritten(view, has_room):
+    leaf, target = torch.randn(90, dtype=widest(), requires_grad=True), some_target("indices")
+    results, kept = [], []
+    for inplace in (False, True):
+        scores = view(leaf + 0)
+        before = scores.detach().clone()
+        loss = fenchel.entmax_loss(scores, target, inplace=inplace)
+        kept.append(torch.equal(scores, before))
+        results.append((loss, *torch.autograd.grad(loss, leaf)))
+    assert kept == [True, not has_room]
+    for mine, other in zip(*results, strict=True):
+        torch.testing.assert_close(mine, other)
 
 
 def test_an_operation_that_needs_its_result_is_told():

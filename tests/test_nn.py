@@ -13,6 +13,8 @@ import fenchel.nn as fnn
 SCORES = 2 * torch.randn(3, 2, 4, 5, generator=torch.Generator().manual_seed(0))
 MASK = torch.rand(3, 2, 4, 5, generator=torch.Generator().manual_seed(1)) < 0.7
 
+BASIS = fenchel.continuous.GaussianBasis.grid(4, 0.2)
+
 MAPS = [
     (fnn.Softmax, {}, fenchel.softmax),
     (fnn.Sparsemax, {}, fenchel.sparsemax),
@@ -195,14 +197,32 @@ def test_repr_says_the_settings(start):
         (lambda: fnn.Entmax(alpha="softmax"), "alpha must be known"),
         (lambda: fnn.Entmax(alpha=True), "alpha must be above 0"),
         (lambda: fnn.Entmax("learned", heads=3)(SCORES), "alpha must broadcast"),
+        (lambda: fnn.Entmax("learned", heads=0), "alpha has one value a head"),
+        (lambda: fnn.Entmax("learned", heads="2"), "alpha has one value a head"),
+        (lambda: fnn.Entmax(alpha=[]), "alpha has a value"),
+        (lambda: fnn.Normmax(alpha=1.0), "alpha must be above 1"),
+        (lambda: fnn.Normmax(alpha=[2.0, 0.5]), "alpha must be above 1"),
+        (lambda: fnn.Budget(k=-1), "k must be at least 0"),
+        (lambda: fnn.Budget(k="2"), "k must be a number or a tensor"),
+        (lambda: fnn.Pnormmax(p=1), "p must be above 1"),
+        (lambda: fnn.Fusedmax(strength=-0.1), "strength must be at least 0"),
+        (lambda: fnn.Oscarmax(strength=None), "strength must be a number or a tensor"),
+        (lambda: fnn.Fusedmax2d(strength=float("inf")), "strength must be at least 0"),
+        (lambda: fnn.SparsemaxLoss(weight=[1.0, 2.0]), "weight must be a tensor"),
+        (lambda: fnn.LinearEntmaxLoss(chunk_rows=-1), "chunk_rows counts rows"),
+        (lambda: fnn.FenchelYoungLoss(fenchel.Norm), "omega must be a regularizer"),
+        (lambda: fnn.AdditiveAttention(4, 4, 4, map=3), "map makes probabilities"),
+        (lambda: fnn.ContinuousAttention1d.pooled(4, None), "a basis holds the functions"),
+        (lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, alpha=3.0), "alpha must be known"),
+        (lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, penalty=0), "penalty must be above 0"),
+        (lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, heads=1.5), "attention has heads"),
     ],
 )
-def test_a_broken_rule_is_named(make, message):
+def test_a_broken_rule_is_named_when_a_module_is_made(make, message):
     with pytest.raises(fenchel.FenchelError, match=message):
         make()
 
 
-BASIS = fenchel.continuous.GaussianBasis.grid(4, 0.2)
 LAYERS = {
     "multihead": fnn.MultiheadAttention(8, 2, batch_first=True),
     "learned": fnn.MultiheadAttention(8, 2, batch_first=True, add_bias_kv=True, alpha="learned"),

@@ -145,7 +145,7 @@ def _keys(item: Any) -> tuple[str, ...]:
 
 def _path(item: Any) -> str:
     named = item if hasattr(item, "__name__") else type(item)
-    return f"{named.__module__}.{named.__name__}"
+    return ".".join(filter(None, (getattr(named, "__module__", None), named.__name__)))
 
 
 def _plain(name: str) -> str:

@@ -37,9 +37,16 @@ def check_dense(tensor: Tensor, name: str) -> None:
         raise rule(f"{name} must be dense", expected=expected, got=tensor.layout)
 
 
+def check_device(tensor: Tensor, like: Tensor, name: str, place: str = "the scores are") -> None:
+    """Nothing is moved from one device to another for a person who may not have meant it."""
+    if tensor.device != like.device:
+        raise rule(f"{name} must be where {place}", expected=like.device, got=tensor.device)
+
+
 def canonical_dim(dim: int, ndim: int) -> int:
     """`dim` as a negative number, which stays true when dimensions are added in front."""
-    if (type(dim) is not int and not isinstance(dim, Integral)) or not -ndim <= dim < ndim:
+    whole = type(dim) is int or (isinstance(dim, Integral) and not isinstance(dim, bool))
+    if not whole or not -ndim <= dim < ndim:
         raise rule("dim must exist", expected=f"a dim in [{-ndim}, {ndim - 1}]", got=dim)
     return int(dim) if dim < 0 else int(dim) - ndim
 
@@ -87,6 +94,15 @@ def check_number(value: float, *, name: str, above: float, or_tensor: bool = Fal
     return number
 
 
+def check_count(value: int, statement: str, *, least: int = 1) -> int:
+    """A whole number of at least `least`; `statement` says what it counts."""
+    whole = isinstance(value, Integral | torch.SymInt) and not isinstance(value, bool)
+    if not whole or value < least:
+        expected = f"a whole number of at least {least}"
+        raise rule(statement, expected=expected, got=repr(value))
+    return value
+
+
 def check_known(name: str, value: str, known: tuple[str, ...]) -> None:
     """Refuse a word that is not one of those known."""
     if value not in known:
@@ -119,7 +135,8 @@ def _broadcast_rank(value: Tensor, scores: Tensor, shape: tuple[int, ...], name:
             expected=f"a shape that broadcasts to {shape}",
             got=tuple(value.shape),
         )
-    if value.ndim == 0 and value.device != scores.device:
+    if value.ndim == 0 and value.device != scores.device and not value.is_meta:
         value = value.to(scores.device)
+    check_device(value, scores, name)
     missing = len(shape) - value.ndim
     return value.reshape((1,) * missing + tuple(value.shape)) if missing else value

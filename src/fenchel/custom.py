@@ -8,7 +8,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from fenchel.checks import canonical_dim, check_mask, check_number
+from fenchel.checks import canonical_dim, check_count, check_mask, check_number
 from fenchel.errors import rule
 from fenchel.kernels.operators import forward_mode
 from fenchel.projected_gradient import gradient, jacobian_product, minimise, row_values
@@ -62,9 +62,7 @@ class Custom(Regularizer):
             raise rule("fn must be a function", expected="a callable", got=type(fn).__name__)
         if tolerance is not None:
             check_number(tolerance, name="tolerance", above=0)
-        if not isinstance(max_iterations, int) or max_iterations < 1:
-            expected = "a whole number of at least 1"
-            raise rule("max_iterations counts steps", expected=expected, got=max_iterations)
+        check_count(max_iterations, "max_iterations counts steps")
         self.fn, self.tolerance, self.max_iterations = fn, tolerance, max_iterations
 
     def __repr__(self) -> str:

@@ -71,6 +71,9 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Cho
     ...     print(choice)
     entmax: cpu (a CPU tensor of torch.float32 runs on the Numba kernel)
     """
+    if not callable(function):
+        expected, got = "a callable and its arguments", type(function).__name__
+        raise rule("explain runs a function", expected=expected, got=got)
     record: list[Choice] = []
     token = _record.set(record)
     try:

@@ -129,7 +129,13 @@ def test_a_basis_has_centers_and_scales(arguments, message):
 
 
 def test_a_grid_has_functions_and_points_have_coordinates():
-    with broken("a basis has functions: expected at least one center and one scale, got 0 and 0.1"):
+    count = "count is the number of centers: expected a whole number of at least 1, got "
+    for wrong in (0, 2.5, True, "4"):
+        with broken(count + repr(wrong)):
+            GaussianBasis.grid(wrong, 0.1)
+    with broken("a basis has functions: expected at least one center and one scale, got 4 and ()"):
+        GaussianBasis.grid(4, ())
+    with broken(count + "0"):
         GaussianBasis.grid(0, 0.1)
     with broken("points must have the basis's dimensions: expected shape (…, 2), got (3,)"):
         PLANE(torch.zeros(3))
@@ -192,7 +198,17 @@ def test_a_grid_has_functions_and_points_have_coordinates():
             ),
             "positions must be finite: expected a place a valid value, got another at batch item 1",
         ),
-        (lambda: regular_positions(0), "there must be pieces: expected a length, or rows and"),
+        (
+            lambda: ridge_values(VALUES, 3, LINE),
+            "positions are where the values lie: expected a tensor of places or a tuple of sizes, got 3",
+        ),
+        (
+            lambda: ridge_values(VALUES, None, None),
+            "a basis holds the functions: expected a fenchel.continuous.GaussianBasis, got NoneType",
+        ),
+        (lambda: regular_positions(), "there must be pieces: expected a length, or rows and"),
+        (lambda: regular_positions(0), "there must be pieces: expected a whole number of at least"),
+        (lambda: regular_positions(2.5), "there must be pieces: expected a whole number of at"),
         (lambda: box_positions(torch.zeros(3)), "a box has two corners: expected shape (…, 4)"),
         (
             lambda: attention_moments(torch.ones(3) / 3, torch.zeros(4)),
@@ -200,7 +216,7 @@ def test_a_grid_has_functions_and_points_have_coordinates():
         ),
         (
             lambda: fit_mixture(torch.ones(3) / 3, torch.zeros(3), 0),
-            "a mixture has modes: expected at least 1, got 0",
+            "a mixture has modes: expected a whole number of at least 1, got 0",
         ),
     ],
 )
@@ -265,9 +281,7 @@ def test_layers_state_their_rules():
         "the basis must be where the attention is: expected a basis in 2 dimensions, got 1"
     ):
         ContinuousAttention2d.pooled(4, LINE)
-    with broken(
-        "attention has heads and modes: expected at least one of each, got 0 heads, 1 modes"
-    ):
+    with broken("attention has heads: expected a whole number of at least 1, got 0"):
         ContinuousAttention1d.pooled(4, LINE, heads=0)
     layer = ContinuousAttention1d.moments(AdditiveAttention(4, 4, 4), LINE)
     with broken("query holds vectors: expected shape (B, size) or (B, T, size), got (4,)"):

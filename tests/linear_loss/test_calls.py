@@ -10,6 +10,13 @@ from tests.linear_loss.layers import CLASSES, layer, some_target
 
 BAD = {
     "hidden and weight make a layer": {"weight": torch.zeros(7, 5)},
+    "there must be a class to choose": {"weight": torch.zeros(0, 4)},
+    "weight must be real: .* got NoneType": {"weight": None},
+    "weight must be where hidden is": {"weight": torch.zeros(7, 4, device="meta")},
+    "bias must be where hidden is": {"bias": torch.zeros(7, device="meta")},
+    "target must be where hidden is": {"target": torch.zeros(11, device="meta").long()},
+    "class_weight must be where the target is": {"class_weight": torch.ones(7, device="meta")},
+    "alpha must be where the scores are": {"alpha": torch.ones(11, 1, device="meta")},
     "hidden must be real": {"hidden": torch.zeros(11, 4, dtype=torch.long)},
     "hidden must be dense": {"hidden": torch.zeros(11, 4).to_sparse()},
     "weight must be dense": {"weight": torch.zeros(7, 4).to_sparse()},
@@ -24,8 +31,9 @@ BAD = {
     "label_smoothing is a share": {"label_smoothing": 2.0},
     "ignore_index is a class index": {"ignore_index": 1.0},
     "chunk_rows counts rows": {"chunk_rows": 0},
-    "weight has one value a class": {"class_weight": torch.ones(3)},
-    "weight has one value a class: .* got list": {"class_weight": [1.0] * 7},
+    "class_weight has one value a class": {"class_weight": torch.ones(3)},
+    "class_weight has one value a class: .* got list": {"class_weight": [1.0] * 7},
+    "class_weight must be real": {"class_weight": torch.ones(7, dtype=torch.complex64)},
     "class_weight is a constant": {"class_weight": torch.ones(7, requires_grad=True)},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -49,7 +50,7 @@ def test_the_loss_and_its_gradients_are_those_of_the_plain_layer(
 
 
 @on_every
-@pytest.mark.parametrize("chunk_rows", [1, 4, ROWS - 1, ROWS, 100, None])
+@pytest.mark.parametrize("chunk_rows", [1, np.int64(4), ROWS - 1, ROWS, 100, None])
 def test_chunks_of_any_size_give_the_same(implementation, chunk_rows):
     inputs = layer(widest())
     with running_on(implementation):
@@ -109,6 +110,24 @@ def test_rows_that_are_all_ignored_are_as_in_the_plain_layer():
     target = torch.full((ROWS,), -100)
     assert fenchel.linear_entmax_loss(target=target, **inputs).isnan()
     assert fenchel.linear_entmax_loss(target=target, reduction="sum", **inputs) == 0
+
+
+@pytest.mark.parametrize("shape", [(0, WIDTH), (2, 0, WIDTH), (3, 0), (0, 0)])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("kind", ["indices", "probabilities"])
+def test_sizes_of_zero_are_as_in_the_plain_layer(shape, reduction, kind):
+    """No rows have no mean; a layer without inputs scores all classes alike."""
+    *batch, width = shape
+    hidden, weight = torch.zeros(shape, requires_grad=True), torch.zeros(CLASSES, width)
+    target = torch.ones(batch, dtype=torch.long)
+    if kind == "probabilities":
+        target = F.one_hot(target, CLASSES).float()
+    ours = fenchel.linear_entmax_loss(hidden, weight, target, 1.5, reduction=reduction)
+    rows, targets = hidden.flatten(0, -2), target.flatten(0, len(batch) - 1)
+    theirs = unfused(rows, weight, targets, 1.5, reduction=reduction)
+    torch.testing.assert_close(ours.flatten(), theirs.flatten(), equal_nan=True)
+    (gradient,) = torch.autograd.grad(ours.sum(), hidden)
+    assert gradient.shape == shape
 
 
 def test_an_empty_batch_costs_nothing():

@@ -248,6 +248,16 @@ def test_the_composition_rounds_once_in_half_precision(dtype):
     assert torch.equal(fenchel.oscarmax_composition(x, 0.05), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_composition_takes_masks_by_the_smallest_number(dtype):
+    lowest = torch.finfo(dtype).min
+    x = torch.tensor([lowest, lowest, -1.0, lowest], dtype=dtype, requires_grad=True)
+    p = fenchel.oscarmax_composition(x)
+    assert p.tolist() == [0.0, 0.0, 1.0, 0.0]
+    p.square().sum().backward()
+    assert x.grad.count_nonzero() == 0
+
+
 def test_fused_groups_are_the_segments_that_one_sees():
     x = torch.tensor([[0.0, 0.9, 1.0, 0.7, -1.0, 0.8], [0.0] * 6])
     p = fenchel.fusedmax(x, 0.1)

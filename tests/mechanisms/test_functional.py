@@ -298,6 +298,7 @@ Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
         ({"scale": math.nan}, "scale multiplies the scores: expected a finite number, got nan"),
         ({"scale": math.inf}, "scale multiplies the scores: expected a finite number, got inf"),
         ({"scale": "big"}, "scale multiplies the scores"),
+        ({"v": None}, "v must be a tensor: expected a torch.Tensor, got NoneType"),
     ],
 )
 def test_a_broken_rule_is_named(arguments, message):

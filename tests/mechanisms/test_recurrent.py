@@ -106,7 +106,11 @@ def test_a_training_step_compiles_whole(case):
         ),
         (
             {"projected_keys": torch.zeros(1, L, Q)},
-            r"projected_keys belong to the keys: expected shape \(2, 5, …\), got \(1, 5, 4\)",
+            r"projected_keys belong to the keys: expected shape \(2, 5, \d\), got \(1, 5, 4\)",
+        ),
+        (
+            {"projected_keys": torch.zeros(2, L, 11)},
+            r"projected_keys belong to the keys: expected shape \(2, 5, \d\), got \(2, 5, 11\)",
         ),
         ({"lengths": torch.tensor([1, 2, 3])}, r"expected shape \(2,\), got \(3,\)"),
         ({"lengths": torch.tensor([1, 6])}, "lengths must not exceed the keys"),

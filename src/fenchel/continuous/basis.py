@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
+from fenchel.checks import check_count
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.continuous.validation import check_definite, check_finite, check_positive, check_real
 from fenchel.errors import rule
@@ -63,11 +64,12 @@ class GaussianBasis(nn.Module):
         >>> len(GaussianBasis.grid(16, (0.1, 0.5))), len(GaussianBasis.grid((10, 10), 0.03))
         (32, 100)
         """
-        counts = (count,) if isinstance(count, int) else tuple(count)
-        widths = (scales,) if isinstance(scales, int | float) else tuple(scales)
-        if min(counts, default=0) < 1 or not widths:
+        counts = tuple(count) if isinstance(count, Sequence) else (count,)
+        widths = tuple(scales) if isinstance(scales, Iterable) else (float(scales),)
+        if not counts or not widths:
             expected, got = "at least one center and one scale", f"{count} and {scales}"
             raise rule("a basis has functions", expected=expected, got=got)
+        counts = [int(check_count(n, "count is the number of centers")) for n in counts]
         axes = [torch.linspace(low, high, n, device=device, dtype=dtype) for n in counts]
         if len(counts) == 1:
             centers = axes[0].repeat(len(widths))
@@ -107,6 +109,12 @@ class GaussianBasis(nn.Module):
 
     def extra_repr(self) -> str:
         return f"functions={len(self)}, dims={self.dims}"
+
+
+def check_basis(basis: GaussianBasis) -> None:
+    if not isinstance(basis, GaussianBasis):
+        expected, got = "a fenchel.continuous.GaussianBasis", type(basis).__name__
+        raise rule("a basis holds the functions", expected=expected, got=got)
 
 
 def _check(centers: Tensor, scales: Tensor) -> None:

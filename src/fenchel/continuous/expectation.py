@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype, without_autocast
-from fenchel.continuous.basis import GaussianBasis
+from fenchel.checks import check_count
+from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.disk import disk_expectation
 from fenchel.continuous.family import gamma_gap, radius
 from fenchel.continuous.precision import wide
@@ -160,10 +161,9 @@ def _result_dtype(loc: Tensor) -> torch.dtype:
 def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, angles: int) -> float:
     check_real(loc, "loc")
     check_real(variance, "variance")
-    alpha = _check_alpha(alpha, basis.dims)
-    if not isinstance(angles, int) or angles < 2:
-        expected = "a whole number of at least 2"
-        raise rule("angles are nodes of an integral", expected=expected, got=angles)
+    check_basis(basis)
+    alpha = check_alpha(alpha, basis.dims)
+    check_count(angles, "angles are nodes of an integral", least=2)
     check_finite(loc, "loc")
     if basis.centers.ndim == 1:
         check_same_shape(loc, variance, "variance")
@@ -177,7 +177,8 @@ def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, an
     return alpha
 
 
-def _check_alpha(alpha: float, dims: int) -> float:
+def check_alpha(alpha: float, dims: int) -> float:
+    """One of the α for which the expectation is known in so many dimensions."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         raise rule("alpha must be a number", expected="a real number", got=repr(alpha))
     alpha = math.ldexp(alpha, 0)  # as float(alpha), which torch.compile might keep as a symbol

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_tensor
+from fenchel.checks import check_count, check_tensor
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.errors import rule
@@ -60,8 +60,7 @@ def fit_mixture(
     >>> fit_mixture(weights, positions, modes=2, floor=1e-3).loc
     tensor([0.0200, 1.0000])
     """
-    if modes < 1:
-        raise rule("a mixture has modes", expected="at least 1", got=modes)
+    check_count(modes, "a mixture has modes")
     if modes > 1 and not isinstance(floor, Tensor) and not floor > 0:
         expected = "a floor above 0 for more than one mode"
         raise rule("every mode has a width", expected=expected, got=floor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fenchel.checks import check_count
 from fenchel.continuous.validation import check_real
 from fenchel.errors import rule
 
@@ -24,9 +25,11 @@ def regular_positions(
             [0.2500, 0.7500],
             [0.7500, 0.7500]])
     """
-    if len(sizes) not in (1, 2) or min(sizes) < 1:
-        expected = "a length, or rows and columns, each at least 1"
+    if len(sizes) not in (1, 2):
+        expected = "a length, or rows and columns"
         raise rule("there must be pieces", expected=expected, got=sizes)
+    for size in sizes:
+        check_count(size, "there must be pieces")
     axes = [(torch.arange(n, device=device, dtype=dtype) + 0.5) / n for n in sizes]
     if len(axes) == 1:
         return axes[0]

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from fenchel.checks import check_boolean, check_number
-from fenchel.continuous.basis import GaussianBasis
+from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
 from fenchel.continuous.validation import (
@@ -192,6 +192,7 @@ def _check(
     mask: Tensor | None,
 ) -> None:
     check_real(values, "values")
+    check_basis(basis)
     if values.ndim < 2:
         raise rule(
             "values are vectors in a row", expected="shape (…, L, D)", got=tuple(values.shape)
@@ -228,6 +229,9 @@ def _check_positions(
 
 
 def _check_sizes(sizes: tuple[int, ...], length: int, basis: GaussianBasis) -> None:
+    if not isinstance(sizes, tuple):
+        expected = "a tensor of places or a tuple of sizes"
+        raise rule("positions are where the values lie", expected=expected, got=repr(sizes))
     if len(sizes) != basis.dims or (len(sizes) == 2) != (basis.centers.ndim == 2):
         expected = f"positions in {basis.dims} dimensions"
         raise rule("values lie where the basis is", expected=expected, got=f"a grid of {sizes}")

@@ -68,7 +68,7 @@ def chunked_loss(
     results = empty_results(hidden, weight, bias, dtype, ahead)
     total, losses, by_hidden, by_weight, by_bias, by_alpha = results
     count, classes = hidden.shape[0], weight.shape[0]
-    if count == 0 or classes == 0:
+    if count == 0:
         for result in results:
             result.zero_()
         return results

@@ -53,7 +53,7 @@ def entmax_loss(
             matrix of that size is then needed for. They must be the result of an operation that does
             not need them for its own derivative, as those of a linear layer; their values are lost,
             and there is one backward pass, which cannot be differentiated. Under `torch.compile` and
-            `torch.func`, and for scores of other shapes, it changes nothing.
+            `torch.func`, and for scores of other shapes or that share memory, it changes nothing.
 
     Reference: Peters, Niculae & Martins (2019), *Sparse Sequence-to-Sequence Models*.
 
@@ -140,9 +140,7 @@ def fenchel_young_loss(
     tensor(0.5886)
     """
     dim = class_dimension(scores)
-    if not callable(getattr(omega, "row_loss", None)) or isinstance(omega, type):
-        expected, got = "a regularizer, such as fenchel.Norm()", repr(omega)
-        raise rule("omega must be a regularizer", expected=expected, got=got)
+    check_omega(omega)
 
     def row_loss(rows: Tensor, target: Tensor, ignore_index: int, smoothing: float) -> Tensor:
         if smoothing == 0:
@@ -160,3 +158,9 @@ def fenchel_young_loss(
         reduction=reduction,
         label_smoothing=label_smoothing,
     )
+
+
+def check_omega(omega: Regularizer) -> None:
+    if not callable(getattr(omega, "row_loss", None)) or isinstance(omega, type):
+        expected, got = "a regularizer, such as fenchel.Norm()", repr(omega)
+        raise rule("omega must be a regularizer", expected=expected, got=got)

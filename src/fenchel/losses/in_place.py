@@ -13,12 +13,13 @@ from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd.graph import increment_version
 
+from fenchel.autocast import rounded_like
 from fenchel.errors import rule
 from fenchel.losses.operator import check_loss_values, entmax_row_loss_in_place
 
 
 def may_overwrite(scores: Tensor) -> bool:
-    """Whether there is a gradient to write over them, and nothing that traces or transforms."""
+    """Whether there is a gradient to write over them, room for it, and nothing that transforms."""
     if scores.ndim != 2 or not (torch.is_grad_enabled() and scores.requires_grad):
         return False
     owner = scores if scores._base is None else scores._base
@@ -28,7 +29,20 @@ def may_overwrite(scores: Tensor) -> bool:
             expected="inplace=False for a leaf that requires grad",
             got="inplace=True",
         )
-    return not torch.compiler.is_compiling() and peek_interpreter_stack() is None
+    if torch.compiler.is_compiling() or peek_interpreter_stack() is not None:
+        return False
+    return _apart(scores)
+
+
+def _apart(matrix: Tensor) -> bool:
+    """Whether every entry has memory of its own; those of expanded or unfolded tensors share it."""
+    extent = 1
+    for stride, size in sorted(zip(matrix.stride(), matrix.shape, strict=True)):
+        if size > 1:
+            if stride < extent:
+                return False
+            extent += (size - 1) * stride
+    return True
 
 
 def overwriting_row_loss(
@@ -56,7 +70,7 @@ class _Overwrite(torch.autograd.Function):
         )
         increment_version(scores)
         ctx.slope, ctx.version, ctx.alpha = scores.detach(), scores._version, alpha
-        return loss.to(scores.dtype)
+        return rounded_like(scores, loss)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

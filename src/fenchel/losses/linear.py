@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_dense, check_parameter
+from fenchel.checks import check_count, check_dense, check_device, check_parameter
 from fenchel.errors import rule
 from fenchel.losses.chunks import loss_dtype
 from fenchel.losses.linear_operator import linear_losses
-from fenchel.losses.reduction import check_options, check_target, mean_of, row_weights
+from fenchel.losses.reduction import (
+    check_classes,
+    check_options,
+    check_target,
+    mean_of,
+    row_weights,
+)
 
 
 def linear_entmax_loss(
@@ -61,19 +69,23 @@ def linear_entmax_loss(
     check_options(reduction, label_smoothing, ignore_index)
     dtype = _product_dtype(hidden, weight, bias)
     batch, classes = hidden.shape[:-1], weight.shape[0]
+    rows = math.prod(batch)
     if check_target(target, (*batch, classes), -1):
         target = target.long().reshape(-1)
     else:
-        target = target.reshape(-1, classes)
-    weights = row_weights(_check_constant(class_weight), target, classes, ignore_index)
+        target = target.reshape(rows, classes)
+    check_device(target, hidden, "target", "hidden is")
+    constant = _check_constant(class_weight)
+    weights = row_weights(constant, target, classes, ignore_index, "class_weight")
     product = dtype or hidden.dtype
     one = hidden.new_ones((), dtype=loss_dtype(product))
     shares = one.expand(target.shape[0]) if weights is None else weights.to(one.dtype)
-    early = reduction == "mean" and product != torch.float16  # whose small numbers need their size
+    narrow = product == torch.float16  # whose small numbers need their size
+    early = reduction == "mean" and not narrow and rows > 0
     if early:
         shares = shares * mean_of(one, target, weights, ignore_index)
     total, losses = linear_losses(
-        hidden.reshape(-1, hidden.shape[-1]),
+        hidden.reshape(rows, hidden.shape[-1]),
         weight,
         bias,
         target,
@@ -81,7 +93,7 @@ def linear_entmax_loss(
         shares,
         ignore_index,
         float(label_smoothing),
-        _check_rows(chunk_rows),
+        check_rows(chunk_rows),
         dtype,
         summed=reduction != "none",
     )
@@ -108,18 +120,20 @@ def _product_dtype(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> torch
 
 def _check_layer(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     for name, tensor in (("hidden", hidden), ("weight", weight), ("bias", bias)):
-        if tensor is None:
+        if tensor is None and name == "bias":
             continue
         if not isinstance(tensor, Tensor) or not tensor.dtype.is_floating_point:
             got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
             raise rule(f"{name} must be real", expected="a floating-point tensor", got=got)
         check_dense(tensor, name)
+        check_device(tensor, hidden, name, "hidden is")
     if hidden.ndim == 0 or weight.ndim != 2 or hidden.shape[-1] != weight.shape[1]:
         raise rule(
             "hidden and weight make a layer",
             expected="shapes (…, D) and (C, D)",
             got=f"{tuple(hidden.shape)} and {tuple(weight.shape)}",
         )
+    check_classes(weight.shape[0], f"a weight of shape {tuple(weight.shape)}")
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
         raise rule(
             "bias has one value a class",
@@ -136,13 +150,9 @@ def _check_constant(class_weight: Tensor | None) -> Tensor | None:
     return class_weight
 
 
-def _check_rows(chunk_rows: int | None) -> int:
+def check_rows(chunk_rows: int | None) -> int:
     """Rows of a chunk; 0 leaves the choice to the kernel, which knows how many there are."""
-    if chunk_rows is None:
-        return 0
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
-        raise rule("chunk_rows counts rows", expected="a positive integer", got=repr(chunk_rows))
-    return chunk_rows
+    return 0 if chunk_rows is None else int(check_count(chunk_rows, "chunk_rows counts rows"))
 
 
 def _alpha_of_rows(alpha: float | Tensor, hidden: Tensor) -> float | Tensor:

@@ -9,7 +9,7 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_dense, check_known, check_scores, check_tensor
+from fenchel.checks import check_dense, check_device, check_known, check_scores, check_tensor
 from fenchel.errors import rule
 from fenchel.kernels.rows import HALF
 
@@ -22,10 +22,13 @@ def class_dimension(scores: Tensor) -> int:
     """Where the classes are in (C), (N, C) and (N, C, d1, …), counted from the end."""
     check_scores(scores)
     dim = -1 if scores.ndim == 1 else 1 - scores.ndim
-    if scores.shape[dim] == 0:
-        got = f"scores of shape {tuple(scores.shape)}"
-        raise rule("there must be a class to choose", expected="at least one class", got=got)
+    check_classes(scores.shape[dim], f"scores of shape {tuple(scores.shape)}")
     return dim
+
+
+def check_classes(classes: int, given: str) -> None:
+    if classes == 0:
+        raise rule("there must be a class to choose", expected="at least one class", got=given)
 
 
 def reduce_loss(
@@ -42,6 +45,7 @@ def reduce_loss(
     check_options(reduction, label_smoothing, ignore_index)
     dim = class_dimension(scores)
     by_index = check_target(target, scores.shape, dim)
+    check_device(target, scores, "target")
     rows = _last(scores, dim)
     target = target.long() if by_index else _last(target, dim)
     weights = row_weights(weight, target, scores.shape[dim], ignore_index)
@@ -70,9 +74,12 @@ def reduced(
 
 
 def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index: int) -> Tensor:
-    """The mean over the weights of the rows that count; over all rows of probabilities."""
+    """The mean over the weights of the rows that count; over all rows of probabilities.
+
+    Where there is nothing to count it is NaN, as that of `F.cross_entropy`.
+    """
     if target.dtype.is_floating_point:
-        return total / max(math.prod(target.shape[:-1]), 1)
+        return total / math.prod(target.shape[:-1])
     if weights is None:
         return total / (target != ignore_index).sum()  # a count does not widen the mean
     return total / weights.sum().to(total.dtype)
@@ -80,12 +87,22 @@ def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index:
 
 def check_options(reduction: str, label_smoothing: float, ignore_index: int) -> None:
     check_known("reduction", reduction, REDUCTIONS)
-    if not isinstance(label_smoothing, Real) or not 0 <= label_smoothing <= 1:
+    share = isinstance(label_smoothing, Real) and not isinstance(label_smoothing, bool)
+    if not share or not 0 <= label_smoothing <= 1:
         expected, got = "a number in [0, 1]", repr(label_smoothing)
         raise rule("label_smoothing is a share", expected=expected, got=got)
-    if not isinstance(ignore_index, Integral | Tensor):
+    if not _is_index(ignore_index):
         got = repr(ignore_index)
         raise rule("ignore_index is a class index", expected="an integer", got=got)
+
+
+def _is_index(value: object) -> bool:
+    if isinstance(value, Tensor):
+        kind = value.dtype
+        return value.ndim == 0 and not (
+            kind.is_floating_point or kind.is_complex or kind == torch.bool
+        )
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
@@ -114,7 +131,7 @@ def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
 
 
 def row_weights(
-    weight: Tensor | None, target: Tensor, classes: int, ignore_index: int
+    weight: Tensor | None, target: Tensor, classes: int, ignore_index: int, name: str = "weight"
 ) -> Tensor | None:
     """The weight of a row: of its class, or the mean over its probabilities; 0 if ignored."""
     if weight is None:
@@ -122,10 +139,11 @@ def row_weights(
     if not isinstance(weight, Tensor) or tuple(weight.shape) != (classes,):
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         expected = f"a tensor of shape ({classes},)"
-        raise rule("weight has one value a class", expected=expected, got=got)
+        raise rule(f"{name} has one value a class", expected=expected, got=got)
     if weight.dtype.is_complex:
-        raise rule("weight must be real", expected="a real dtype", got=weight.dtype)
-    check_dense(weight, "weight")
+        raise rule(f"{name} must be real", expected="a real dtype", got=weight.dtype)
+    check_dense(weight, name)
+    check_device(weight, target, name, "the target is")
     if target.dtype.is_floating_point:
         return (target * weight).sum(-1)
     # A class that does not exist is refused where the loss looks at it.

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import rounded_like
+from fenchel.kernels.reference.entmax import widen
 from fenchel.kernels.reference.oscar_composition import oscar_prox
 from fenchel.kernels.rows import at_least_float32
 from fenchel.maps.entmax import ENTMAX
@@ -75,5 +76,5 @@ def oscarmax_composition(
     rows = rows if mask is None else rows.masked_fill(~mask, -torch.inf)
     if isinstance(strength, Tensor):
         strength = strength.movedim(dim, -1)
-    z = oscar_prox(rows.movedim(dim, -1), strength).movedim(-1, dim)
-    return rounded_like(scores, ENTMAX.apply(z, 2.0, None, dim))
+    z = oscar_prox(widen(rows).movedim(dim, -1), strength).movedim(-1, dim)
+    return rounded_like(scores, ENTMAX.apply(z.to(rows.dtype), 2.0, None, dim))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fenchel.checks import describe_bound
+from fenchel.checks import check_count, describe_bound
 from fenchel.errors import rule
 
 Alpha = float | Sequence[float] | Tensor | str
@@ -31,10 +31,13 @@ class Exponent(nn.Module):
         alpha: Alpha,
         heads: int | None = None,
         *,
+        above: float = 0.0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        if heads is not None:
+            check_count(heads, "alpha has one value a head")
         self.heads, self.is_learned = heads, isinstance(alpha, str)
         self._numbers: list[float] = []
         if isinstance(alpha, str):
@@ -47,11 +50,13 @@ class Exponent(nn.Module):
         elif isinstance(alpha, Tensor):
             self.register_buffer("value", alpha, persistent=False)
         elif isinstance(alpha, Sequence):
-            self._numbers = [_positive(a) for a in alpha]
+            self._numbers = [_above(a, above) for a in alpha]
+            if not self._numbers:
+                raise rule("alpha has a value", expected="at least one number", got=repr(alpha))
             constant = torch.tensor(self._numbers, device=device, dtype=dtype)
             self.register_buffer("value", constant, persistent=False)
         else:
-            self.value = _positive(alpha)
+            self.value = _above(alpha, above)
         self._check_heads()
 
     def forward(self) -> float | Tensor:
@@ -86,9 +91,9 @@ def brief(value: Any) -> Any:
     return value.tolist() if few else f"tensor of shape {tuple(value.shape)}"
 
 
-def _positive(alpha: Any) -> float:
-    number = float(alpha) if isinstance(alpha, Real) and not isinstance(alpha, bool) else 0.0
-    if not 0 < number < torch.inf:
-        bound = describe_bound(0)
+def _above(alpha: Any, least: float) -> float:
+    number = float(alpha) if isinstance(alpha, Real) and not isinstance(alpha, bool) else least
+    if not least < number < torch.inf:
+        bound = describe_bound(least)
         raise rule(f"alpha must be {bound}", expected=f"a number {bound}", got=repr(alpha))
     return number

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import without_autocast
+from fenchel.checks import check_tensor
 from fenchel.kernels.rows import at_least_float32
 from fenchel.maps.entmax import entmax
 from fenchel.mechanisms.masks import causal, check_lengths, within
@@ -43,7 +44,8 @@ def attention(
     a mask. The derivative is that of `fenchel.entmax`; cost and memory grow with queries × keys.
 
     Half precision computes in float32 and rounds the result once. A query that may see nothing
-    returns zeros and passes no gradient.
+    returns zeros and passes no gradient. Keys and values that no query sees must still be numbers, as
+    in PyTorch's attention: NaN times a weight of zero is NaN.
 
     Args:
         q: queries (…, heads, Lq, E).
@@ -72,6 +74,7 @@ def attention(
     >>> fenchel.attention(q, k, v, alpha=1.5, lengths=torch.tensor(1))
     tensor([[[1.]]])
     """
+    check_tensor(v, "v")
     q, k, v = check_operands(q, k, v, enable_gqa=enable_gqa)
     weights = dense_weights(
         q,

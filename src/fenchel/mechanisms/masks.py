@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from fenchel.checks import check_dense
+from fenchel.checks import check_dense, check_device
 from fenchel.errors import rule
 
 
@@ -70,11 +70,6 @@ def check_broadcast(tensor: Tensor, shape: tuple[int, ...], name: str) -> None:
             expected=f"a shape that broadcasts to {shape}",
             got=tuple(tensor.shape),
         )
-
-
-def check_device(tensor: Tensor, like: Tensor, name: str) -> None:
-    if tensor.device != like.device:
-        raise rule(f"{name} must be where the scores are", expected=like.device, got=tensor.device)
 
 
 def _is_integer(tensor: Tensor) -> bool:

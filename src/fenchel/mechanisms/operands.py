@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_dense, check_tensor
+from fenchel.checks import check_dense, check_device, check_tensor
 from fenchel.errors import rule
-from fenchel.mechanisms.masks import check_broadcast, check_device
+from fenchel.mechanisms.masks import check_broadcast
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) -> list[Tensor]:

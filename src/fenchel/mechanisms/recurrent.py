@@ -8,10 +8,10 @@ from typing import Protocol, final
 import torch
 from torch import Tensor, nn
 
-from fenchel.checks import check_boolean, check_tensor
+from fenchel.checks import check_boolean, check_device, check_tensor
 from fenchel.errors import rule
 from fenchel.maps.sparsemax import sparsemax
-from fenchel.mechanisms.masks import check_broadcast, check_device, check_lengths, within
+from fenchel.mechanisms.masks import check_broadcast, check_lengths, within
 
 
 class Map(Protocol):
@@ -23,8 +23,13 @@ class Map(Protocol):
 class _RecurrentAttention(nn.Module, ABC):
     """p = map(score(query, key)), context = Σ p · value; the subclass is the score."""
 
+    key_projection: nn.Linear
+
     def __init__(self, query_size: int, key_size: int, map: Map) -> None:
         super().__init__()
+        if not callable(map):
+            expected = "a callable (scores, dim=…, mask=…)"
+            raise rule("map makes probabilities", expected=expected, got=repr(map))
         self.query_size, self.key_size, self.map = query_size, key_size, map
 
     @abstractmethod
@@ -93,8 +98,9 @@ class _RecurrentAttention(nn.Module, ABC):
         if given is None:
             return self.project_keys(keys)
         check_tensor(given, "projected_keys")
-        if given.shape[:2] != keys.shape[:2]:
-            expected, got = _like(keys), tuple(given.shape)
+        wanted = (*keys.shape[:2], self.key_projection.out_features)
+        if tuple(given.shape) != wanted:
+            expected, got = f"shape {wanted}", tuple(given.shape)
             raise rule("projected_keys belong to the keys", expected=expected, got=got)
         return given
 

@@ -8,8 +8,9 @@ from typing import ClassVar, Self, final
 
 from torch import Tensor, nn
 
-from fenchel.checks import check_boolean, check_tensor
-from fenchel.continuous.basis import GaussianBasis
+from fenchel.checks import check_boolean, check_number, check_tensor
+from fenchel.continuous.basis import GaussianBasis, check_basis
+from fenchel.continuous.expectation import check_alpha
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.validity import zero_elsewhere
 from fenchel.continuous.values import Positions, ridge_values
@@ -39,9 +40,12 @@ class _ContinuousAttention(nn.Module, ABC):
         add_discrete: bool = False,
     ) -> None:
         super().__init__()
+        check_basis(basis)
         if basis.dims != self.dims:
             expected, got = f"a basis in {self.dims} dimensions", basis.dims
             raise rule("the basis must be where the attention is", expected=expected, got=got)
+        check_alpha(alpha, self.dims)
+        check_number(penalty, name="penalty", above=0)
         self.basis, self.parameters_of = basis, parameters_of
         self.alpha, self.penalty, self.add_discrete = alpha, penalty, add_discrete
 

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from fenchel.autocast import without_autocast
+from fenchel.checks import check_count
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.moments import fit_mixture
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.validation import check_nonempty
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.continuous.values import Positions
-from fenchel.errors import rule
 from fenchel.kernels.rows import at_least_float32
 
 NARROWEST = 1e-6  # what is added to the variances of pooled parameters
@@ -142,6 +142,5 @@ def _count(seen: Seen, weights: Tensor) -> Tensor:
 
 
 def _check_counts(heads: int, modes: int) -> None:
-    if heads < 1 or modes < 1:
-        expected, got = "at least one of each", f"{heads} heads, {modes} modes"
-        raise rule("attention has heads and modes", expected=expected, got=got)
+    for name, count in (("heads", heads), ("modes", modes)):
+        check_count(count, f"attention has {name}")

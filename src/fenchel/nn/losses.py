@@ -8,8 +8,14 @@ from typing import Any, final
 
 from torch import Tensor, nn
 
-from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
-from fenchel.losses.linear import linear_entmax_loss
+from fenchel.checks import check_tensor
+from fenchel.losses.functional import (
+    check_omega,
+    entmax_loss,
+    fenchel_young_loss,
+    sparsemax_loss,
+)
+from fenchel.losses.linear import check_rows, linear_entmax_loss
 from fenchel.losses.reduction import check_options
 from fenchel.mechanisms.exponent import Alpha, Exponent, describe
 from fenchel.nn.maps import hold
@@ -30,6 +36,8 @@ class _Options(nn.Module):
     ) -> None:
         super().__init__()
         check_options(reduction, label_smoothing, ignore_index)
+        if weight is not None:
+            check_tensor(weight, "weight")
         self.register_buffer("weight", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
         self.label_smoothing = label_smoothing
@@ -165,6 +173,7 @@ class LinearEntmaxLoss(_WithExponent):
     ) -> None:
         super().__init__(weight, ignore_index, reduction, label_smoothing)
         self.exponent = Exponent(alpha)
+        check_rows(chunk_rows)
         self.chunk_rows = chunk_rows
 
     def forward(
@@ -208,6 +217,7 @@ class FenchelYoungLoss(_Loss):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(weight, ignore_index, reduction, label_smoothing)
+        check_omega(omega)
         self.omega = omega
         settings = vars(omega).items() if isinstance(omega, Regularizer) else ()
         self._held = [name for name, value in settings if isinstance(value, Tensor | nn.Module)]

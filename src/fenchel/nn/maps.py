@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import final
+from typing import Any, final
 
 from torch import Tensor, nn
 
-from fenchel.maps.budget import budget
+from fenchel.checks import check_number
+from fenchel.maps.budget import BUDGET, budget
 from fenchel.maps.entmax import entmax
-from fenchel.maps.normmax import normmax
+from fenchel.maps.normmax import NORMMAX, normmax
+from fenchel.maps.operator import MapOperator
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
 from fenchel.mechanisms.exponent import Alpha, Exponent, brief, describe
@@ -30,6 +32,13 @@ class Map(nn.Module, ABC):
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
+
+
+def hold_parameter(module: nn.Module, operator: MapOperator[Any], value: float | Tensor) -> None:
+    """Hold the parameter of a map; a number is looked at now, a tensor where the map looks at it."""
+    if not isinstance(value, Tensor):
+        check_number(value, name=operator.parameter, above=operator.above, or_tensor=True)
+    hold(module, operator.parameter, value)
 
 
 def hold(module: nn.Module, name: str, value: float | Tensor) -> None:
@@ -114,7 +123,7 @@ class Normmax(Map):
 
     def __init__(self, alpha: Alpha = 2.0, dim: int = -1) -> None:
         super().__init__(dim)
-        self.exponent = Exponent(alpha)
+        self.exponent = Exponent(alpha, above=NORMMAX.above)
 
     @property
     def alpha(self) -> float | Tensor:
@@ -140,7 +149,7 @@ class Budget(Map):
 
     def __init__(self, k: float | Tensor = 2, dim: int = -1) -> None:
         super().__init__(dim)
-        hold(self, "k", k)
+        hold_parameter(self, BUDGET, k)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return budget(scores, self.k, dim, mask=mask)

@@ -6,12 +6,12 @@ from typing import final
 
 from torch import Tensor, nn
 
-from fenchel.maps.fusedmax import fusedmax
-from fenchel.maps.fusedmax2d import fusedmax2d
-from fenchel.maps.oscarmax import oscarmax
-from fenchel.maps.pnormmax import pnormmax
+from fenchel.maps.fusedmax import FUSEDMAX, fusedmax
+from fenchel.maps.fusedmax2d import FUSEDMAX2D, fusedmax2d
+from fenchel.maps.oscarmax import OSCARMAX, oscarmax
+from fenchel.maps.pnormmax import PNORMMAX, pnormmax
 from fenchel.mechanisms.exponent import brief
-from fenchel.nn.maps import Map, hold
+from fenchel.nn.maps import Map, hold_parameter
 
 
 @final
@@ -27,7 +27,7 @@ class Fusedmax(Map):
 
     def __init__(self, strength: float | Tensor = 0.1, dim: int = -1) -> None:
         super().__init__(dim)
-        hold(self, "strength", strength)
+        hold_parameter(self, FUSEDMAX, strength)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return fusedmax(scores, self.strength, dim, mask=mask)
@@ -49,7 +49,7 @@ class Oscarmax(Map):
 
     def __init__(self, strength: float | Tensor = 0.01, dim: int = -1) -> None:
         super().__init__(dim)
-        hold(self, "strength", strength)
+        hold_parameter(self, OSCARMAX, strength)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return oscarmax(scores, self.strength, dim, mask=mask)
@@ -71,7 +71,7 @@ class Pnormmax(Map):
 
     def __init__(self, p: float | Tensor = 1.5, dim: int = -1) -> None:
         super().__init__(dim)
-        hold(self, "p", p)
+        hold_parameter(self, PNORMMAX, p)
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return pnormmax(scores, self.p, dim, mask=mask)
@@ -94,7 +94,7 @@ class Fusedmax2d(nn.Module):
 
     def __init__(self, strength: float | Tensor = 0.1) -> None:
         super().__init__()
-        hold(self, "strength", strength)
+        hold_parameter(self, FUSEDMAX2D, strength)
 
     def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         return fusedmax2d(scores, self.strength, mask=mask)
