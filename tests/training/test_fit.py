@@ -81,8 +81,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(trained: Path, tmp_
     script = str(Path(small.__file__))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, script, str(folder), changes], env=environment)
-    checkpoint, deadline = folder / "checkpoints" / "last.ckpt", time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
+    checkpoint, deadline = folder / "checkpoints" / "last.ckpt", time.monotonic() + 600
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
