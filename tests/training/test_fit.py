@@ -22,6 +22,7 @@ from lightning.pytorch.plugins import MixedPrecision
 from fenchel import FenchelError
 from fenchel.training import Run, TrainingConfig, fit, predict, score
 from fenchel.training import trainer as trainer_file
+from fenchel.training.progress import Record
 from tests.implementations import needs_gpu
 from tests.training import small
 from tests.training.small import CODEC, DEV, MODEL, fit_small
@@ -90,6 +91,17 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(trained: Path, tmp_
     assert 0 < segments < 8 * 3
     result = fit_small(folder, **SETTINGS)
     assert result.finished
+    _assert_same(folder, trained)
+
+
+def test_a_second_training_into_the_same_folder_is_refused(trained: Path, tmp_path: Path):
+    folder = tmp_path / "shared"
+
+    def come_second(_: Record) -> None:
+        with pytest.raises(FenchelError, match=r"one process trains into .*shared at a time"):
+            fit_small(folder, **SETTINGS)
+
+    assert fit_small(folder, report=come_second, **SETTINGS).finished
     _assert_same(folder, trained)
 
 
