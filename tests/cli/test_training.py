@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from unicodedata import normalize
 
 import pytest
 
@@ -154,6 +155,28 @@ def test_what_was_held_out_is_measured_again(fenchel, words, tmp_path):
     changed = fenchel("report", folder)
     assert changed.code == 2
     assert "are as they were: expected the same examples, or --data FILE" in changed.err
+
+
+def test_how_a_file_spells_its_letters_does_not_matter(fenchel, tmp_path):
+    lines = [f"{stem}é{k}\t{stem}és{k}\tV;PST\n" for stem in "abcd" for k in range(3)]
+    own, other = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    own.write_text(normalize("NFC", "".join(lines)), encoding="utf-8")
+    other.write_text(normalize("NFD", "".join(lines)), encoding="utf-8")
+    made = fenchel(
+        "train", "inflection", "--train", own, "--dev", other, "--out", tmp_path / "run",
+        "--epochs", 1, *settings(),
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert "12 of the 12 examples of dev are also asked in training" in made.err
+    figures = [
+        json.loads(fenchel("evaluate", tmp_path / "run", "--data", file, "--json").out)
+        for file in (own, other)
+    ]
+    assert figures[0] == figures[1]
+    answers = [fenchel("predict", tmp_path / "run", file) for file in (own, other)]
+    assert "does not know" not in answers[1].err
+    texts = [[line.split("\t")[1:] for line in each.out.splitlines()] for each in answers]
+    assert texts[0] == texts[1]
 
 
 def test_evaluation_needs_answers_to_compare_with(fenchel, run, tmp_path):

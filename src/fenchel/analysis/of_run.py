@@ -92,7 +92,7 @@ def choose(
     for place, (example, answer) in enumerate(zip(examples, answers, strict=True)):
         if some_are_short and lengths[place] > LONGEST:
             continue
-        right = codec.decode(answer.best.tokens) == example.target
+        right = codec.decode(answer.best.tokens) == _target(example, codec)
         several = answer.complete and len(answer.hypotheses) > 1
         kinds["several" if several else "clear" if right else "wrong"].append(place)
     turns = [place for some in zip_longest(*kinds.values()) for place in some if place is not None]
@@ -106,7 +106,7 @@ def prediction_of(trained: Trained, example: Example, answer: Answer) -> Predict
     readable = len(seen.source) <= LONGEST
     return Prediction(
         source=asked(example, codec),
-        target=example.target,
+        target=_target(example, codec),
         best=codec.decode(answer.best.tokens),
         lattice=Lattice.of(answer),
         certificate=SENTENCES[proof(answer)],
@@ -116,6 +116,11 @@ def prediction_of(trained: Trained, example: Example, answer: Answer) -> Predict
         target_symbols=seen.target,
         attention=seen.weights if readable else (),
     )
+
+
+def _target(example: Example, codec: Codec) -> str | None:
+    """The right answer, spelled as the model does."""
+    return None if example.target is None else codec.normalized(example.target)
 
 
 def _figures(figures: Figures, metric: str) -> Table:

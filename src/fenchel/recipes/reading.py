@@ -10,6 +10,7 @@ import torch
 
 from fenchel.data import Example, read_inflection, read_parallel, shipped
 from fenchel.data.lines import plain_name
+from fenchel.data.normalization import Normalization, normalized
 from fenchel.data.records import JSON_ENDINGS
 from fenchel.errors import rule
 from fenchel.recipes.recipe import DataConfig, Recipe
@@ -58,17 +59,20 @@ def splits(recipe: Recipe, train: Paths, dev: Paths, test: Paths) -> Splits:
         examples, chosen = _held_out(recipe, examples)
         notes.append(f"without --dev, {len(chosen)} of them are held out to choose the best epoch")
     measured = read(recipe.data, test, need_targets=True) if test else []
-    notes += _also_learned(examples, {"dev": chosen, "test": measured})
+    notes += _also_learned(examples, {"dev": chosen, "test": measured}, recipe.data.normalization)
     return Splits(examples, chosen, measured, tuple(notes))
 
 
-def _also_learned(learned: list[Example], others: dict[str, list[Example]]) -> list[str]:
+def _also_learned(
+    learned: list[Example], others: dict[str, list[Example]], form: Normalization
+) -> list[str]:
     """What is said of parts whose questions are also asked in training: their figures flatter."""
     several = len({example.group for example in learned}) > 1
 
     def question(example: Example) -> tuple[str, tuple[str, ...]]:
         hidden = example.has_language and not several  # a model of one language does not see it
-        return example.source, example.tags[1:] if hidden else example.tags
+        source = normalized(example.source, form)
+        return source, example.tags[1:] if hidden else example.tags
 
     asked = {question(example) for example in learned}
     shared = {name: sum(question(e) in asked for e in part) for name, part in others.items()}
