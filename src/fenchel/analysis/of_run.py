@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import cycle
 from typing import Any
 
 from fenchel.analysis.figures import explained
@@ -84,7 +84,8 @@ def choose(
 ) -> list[int]:
     """The places of examples with several answers, with a wrong one, with a clear one, in turns.
 
-    They are among those whose attention makes a readable picture, if there are any.
+    They are of all languages, as far as they reach, and among those whose attention makes a readable
+    picture, if there are any.
     """
     kinds: dict[str, list[int]] = {"several": [], "wrong": [], "clear": []}
     lengths = [len(codec.source_symbols(example)) for example in examples]
@@ -95,8 +96,16 @@ def choose(
         right = codec.decode(answer.best.tokens) == _target(example, codec)
         several = answer.complete and len(answer.hypotheses) > 1
         kinds["several" if several else "clear" if right else "wrong"].append(place)
-    turns = [place for some in zip_longest(*kinds.values()) for place in some if place is not None]
-    return sorted(turns[:count])
+    seen: Counter[str] = Counter()
+    chosen: list[int] = []
+    turns = cycle(kinds.values())
+    while len(chosen) < count and any(kinds.values()):
+        if some := next(turns):
+            place = min(some, key=lambda place: (seen[examples[place].group], place))
+            some.remove(place)
+            seen[examples[place].group] += 1
+            chosen.append(place)
+    return sorted(chosen)
 
 
 def prediction_of(trained: Trained, example: Example, answer: Answer) -> Prediction:
