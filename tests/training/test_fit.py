@@ -202,6 +202,20 @@ def test_a_terminal_shows_a_bar_with_loss_accuracy_and_supports(
         assert word in terminal.getvalue()
 
 
+@pytest.mark.usefixtures("trained")
+def test_on_a_narrow_terminal_the_bar_still_says_how_far_training_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    terminal = _Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    fit_small(tmp_path / "run", epochs=1, log_every=50)
+    last = terminal.getvalue().rpartition("epoch 1/1")[2]
+    assert "14/14" in last
+    assert "loss" in last
+
+
 def test_time_that_is_up_ends_with_a_validation_and_the_same_call_goes_on(tmp_path: Path):
     for epoch in (1, 2, 3):
         result = fit_small(tmp_path / "run", epochs=3, max_seconds=1e-3)
