@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,7 +91,8 @@ def _conclude(folder: Path, data: Splits, *, finished: bool) -> None:
     trained, split = Trained.load(folder), "test" if data.test else "dev"
     figures = evaluated(trained, data.test or data.dev, split)
     show(figures, trained.recipe.metric, split)
-    note(f"next: fenchel predict {folder} FILE, fenchel report {folder}")
+    run = shlex.quote(str(folder))
+    note(f"next: fenchel predict {run} FILE, fenchel report {run}")
 
 
 def is_first_process() -> bool:
