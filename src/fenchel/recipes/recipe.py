@@ -53,9 +53,12 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How answers are found: beams of `width`, at most `max_length` symbols.
+    """How answers are found.
 
-    `sentences` are searched at once: as many as suit the device unless given.
+    Args:
+        width: hypotheses that search keeps.
+        max_length: symbols of an answer, at most.
+        sentences: searched at once; as many as suit the device if None.
     """
 
     width: int = 5
