@@ -22,7 +22,7 @@ from lightning.pytorch.plugins import MixedPrecision
 from fenchel import FenchelError
 from fenchel.training import Run, TrainingConfig, fit, predict, score
 from fenchel.training import trainer as trainer_file
-from fenchel.training.progress import Record
+from fenchel.training.progress import Record, in_words
 from tests.implementations import needs_gpu
 from tests.training import small
 from tests.training.small import CODEC, DEV, MODEL, fit_small
@@ -190,16 +190,19 @@ class _Terminal(io.StringIO):
 
 
 @pytest.mark.usefixtures("trained")  # so that nothing is first imported while the bar has stdout
-def test_a_terminal_shows_a_bar_with_loss_accuracy_and_supports(
+def test_a_terminal_shows_a_bar_with_loss_accuracy_and_supports_and_every_validation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     terminal = _Terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr(sys, "stderr", terminal)
-    fit_small(tmp_path / "run", epochs=1)
-    for word in ("epoch 1/1", "loss", "accuracy", "attended", "considered"):
-        assert word in terminal.getvalue()
+    result = fit_small(tmp_path / "run", epochs=2)
+    shown = terminal.getvalue()
+    for word in ("epoch 2/2", "loss", "accuracy", "attended", "considered"):
+        assert word in shown
+    for record in result.history:
+        assert shown.count(in_words(record)) == 1
 
 
 @pytest.mark.usefixtures("trained")
@@ -214,6 +217,7 @@ def test_on_a_narrow_terminal_the_bar_still_says_how_far_training_is(
     last = terminal.getvalue().rpartition("epoch 1/1")[2]
     assert "14/14" in last
     assert "loss" in last
+    assert "…" not in terminal.getvalue()
 
 
 def test_time_that_is_up_ends_with_a_validation_and_the_same_call_goes_on(tmp_path: Path):

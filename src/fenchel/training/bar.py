@@ -7,6 +7,7 @@ from typing import Any
 
 from fenchel.extras import require
 from fenchel.training.module import TrainingModule
+from fenchel.training.progress import in_words
 from fenchel.training.segments import Segments, Step
 
 lightning = require("lightning.pytorch", extra="train")
@@ -35,7 +36,7 @@ class Figures:
         return max((line for line in lines if len(line) <= width), key=len)
 
     def __rich_measure__(self, console: Any, options: Any) -> Any:
-        return rich_measure.Measurement(0, len("  ".join(self.texts)))
+        return rich_measure.Measurement(0, max(1, len("  ".join(self.texts))))
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         yield rich_text.Text(self.within(options.max_width))
@@ -67,10 +68,14 @@ def progress_bar(console: Any) -> Any:
 
 
 class Bar(lightning.Callback):
-    """Moves with every step; the figures are those of the last look, for which a device is waited."""
+    """Moves with every step; the figures are those of the last look, for which a device is waited.
+
+    Every validation is a line above it, and stays.
+    """
 
     def __init__(self, segments: Segments) -> None:
         self.segments = segments
+        self._told = len(segments.progress.history)
         self._bar: Any = None
 
     def on_train_start(self, trainer: Any, pl_module: TrainingModule) -> None:
@@ -101,6 +106,14 @@ class Bar(lightning.Callback):
             total=batch.count,
             **changes,
         )
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: TrainingModule) -> None:
+        if self._bar is None:
+            return
+        history = self.segments.progress.history
+        for record in history[self._told :]:
+            self._bar.console.print(rich_text.Text(in_words(record)), soft_wrap=True)
+        self._told = len(history)
 
     def on_train_end(self, trainer: Any, pl_module: TrainingModule) -> None:
         self._stop()
