@@ -35,6 +35,15 @@ def test_every_kind_of_example_is_shown_in_turns():
     assert choose(examples, answers, CODEC, 0) == []
 
 
+def test_every_language_has_an_example_if_they_are_enough():
+    clear, wrong = answer("a"), answer("b")
+    examples = [Example("ab", "a", group=group) for group in ("da", "de", "en") for _ in range(4)]
+    answers = [wrong, clear] * 6
+    groups = [examples[place].group for place in choose(examples, answers, CODEC, 3)]
+    assert groups == ["da", "de", "en"]
+    assert choose(examples, answers, CODEC, 99) == list(range(12))
+
+
 def test_long_sources_are_not_drawn():
     long = Example("a" * (LONGEST + 1), "a")
     assert choose([long, RIGHT], [answer("a")] * 2, CODEC, 5) == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from fenchel.analysis.report import Chart, Prediction, Report, Section, Table, page
@@ -76,8 +77,19 @@ def test_a_page_leaves_out_empty_sections_and_reads_in_the_dark():
     assert 'lang="en"' in text
 
 
+def test_a_text_from_right_to_left_does_not_turn_the_words_around_it():
+    hebrew = replace(whole().sections[-1].predictions[0], source="שלום", best="עולם", target="אור")
+    text = page(Report("A run", "", [Section("Examples", predictions=[hebrew])]))
+    assert "<bdi>שלום</bdi> → <bdi>עולם</bdi>" in text
+    assert "expected <bdi>אור</bdi>" in text
+
+
+def test_a_picture_wider_than_the_page_scrolls_by_itself():
+    assert ".side>*{max-width:100%}" in page(whole())
+
+
 def test_a_prediction_is_judged_only_where_the_truth_is_known():
-    for target, verdict in (("a", ">right<"), ("b", "expected b"), (None, None)):
+    for target, verdict in (("a", ">right<"), ("b", "expected <bdi>b</bdi>"), (None, None)):
         section = Section("x", predictions=[Prediction("s", target, "a", LATTICE, "", "abc")])
         text = page(Report("t", "s", [section]))
         if verdict is None:

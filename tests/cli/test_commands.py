@@ -34,6 +34,9 @@ def test_help_knows_the_defaults(fenchel):
     shown = " ".join(fenchel("evaluate", "--help").out.replace("│", "").split())
     assert "[default: the run's test set, else its dev set]" in shown
     assert "[default: the run's search.width]" in shown
+    shown = " ".join(fenchel("train", "--help").out.replace("│", "").split())
+    for default in ("runs/RECIPE", "the recipe's", "0", "auto", "1"):
+        assert f"[default: {default}]" in shown
 
 
 def test_help_names_every_kind_of_picture(fenchel):
@@ -65,7 +68,9 @@ def test_the_list_has_every_recipe_and_table(fenchel):
 def test_the_settings_of_a_recipe_are_listed(fenchel):
     values = json.loads(fenchel("list", "--settings", "inflection", "--json").out)
     assert values["model.hidden_size"] == 300
-    assert "search.width" in fenchel("list", "--settings", "inflection").out
+    shown = fenchel("list", "--settings", "inflection").out
+    assert "search.width" in shown
+    assert "hypotheses that search keeps" in " ".join(shown.split())
     assert fenchel("list", "--settings", "nothing").code == 2
 
 

@@ -55,7 +55,7 @@ def test_unknown_symbols_are_reported_and_answered(fenchel, run, typed):
 
 
 def test_an_accent_without_its_letter_is_named(fenchel, run, typed):
-    typed("wa\u0308lk\tV;PST\n")
+    typed("wal\u0308k\tV;PST\n")  # no letter of Unicode is an l with this accent
     assert fenchel("predict", run, "-").err.endswith("not know U+0308 COMBINING DIAERESIS\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from unicodedata import normalize
 
 import pytest
 
@@ -21,6 +22,15 @@ def test_a_run_is_made_from_a_persons_files_and_the_same_command_ends_at_once(fe
     assert "learning from 14 examples" in outcome.err
     assert "epoch" not in outcome.err
     assert f"fenchel predict {run}" in outcome.err
+
+
+def test_what_is_said_to_be_next_can_be_pasted_into_a_shell(fenchel, words, tmp_path):
+    folder, file = tmp_path / "my runs", words / "train.tsv"
+    outcome = fenchel(
+        "train", "inflection", "--train", file, "--out", folder, "--epochs", 1, *settings()
+    )
+    assert outcome.code == 0, outcome.err
+    assert f"next: fenchel predict '{folder}' FILE, fenchel report '{folder}'" in outcome.err
 
 
 def test_another_configuration_does_not_overwrite_a_run(fenchel, run, words):
@@ -154,6 +164,28 @@ def test_what_was_held_out_is_measured_again(fenchel, words, tmp_path):
     changed = fenchel("report", folder)
     assert changed.code == 2
     assert "are as they were: expected the same examples, or --data FILE" in changed.err
+
+
+def test_how_a_file_spells_its_letters_does_not_matter(fenchel, tmp_path):
+    lines = [f"{stem}é{k}\t{stem}és{k}\tV;PST\n" for stem in "abcd" for k in range(3)]
+    own, other = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    own.write_text(normalize("NFC", "".join(lines)), encoding="utf-8")
+    other.write_text(normalize("NFD", "".join(lines)), encoding="utf-8")
+    made = fenchel(
+        "train", "inflection", "--train", own, "--dev", other, "--out", tmp_path / "run",
+        "--epochs", 1, *settings(),
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    assert "12 of the 12 examples of dev are also asked in training" in made.err
+    figures = [
+        json.loads(fenchel("evaluate", tmp_path / "run", "--data", file, "--json").out)
+        for file in (own, other)
+    ]
+    assert figures[0] == figures[1]
+    answers = [fenchel("predict", tmp_path / "run", file) for file in (own, other)]
+    assert "does not know" not in answers[1].err
+    texts = [[line.split("\t")[1:] for line in each.out.splitlines()] for each in answers]
+    assert texts[0] == texts[1]
 
 
 def test_evaluation_needs_answers_to_compare_with(fenchel, run, tmp_path):

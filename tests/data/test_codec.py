@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from unicodedata import normalize
 
 import pytest
 import torch
@@ -130,6 +131,30 @@ def test_unknown_symbols_are_named_once_in_their_order():
     example = Example("xyVx", tags=("fi", "N", "DU"), group="fi")
     assert codec.unknown(example) == ["<fi>", "<DU>", "x", "y"]
     assert codec.encode_source(example).count(UNK) == 5
+
+
+@pytest.mark.parametrize("kind", ["characters", "words", "subwords"])
+def test_one_letter_has_one_spelling_unless_told_apart(kind):
+    composed, decomposed = (normalize(form, "señal canción") for form in ("NFC", "NFD"))
+    told, other = Example(composed, composed), Example(decomposed, decomposed)
+    codec = Codec.fit([told], segmentation=kind, merges=20, normalization="NFC")
+    assert codec.source_symbols(other) == codec.source_symbols(told)
+    assert codec.encode_sources([other]) == codec.encode_sources([told])
+    assert codec.encode_targets([other]) == codec.encode_targets([told])
+    assert codec.unknown(other) == []
+    assert codec.decode(codec.encode_target(other)) == composed
+    assert Codec.from_state(json.loads(json.dumps(codec.state()))).unknown(other) == []
+    assert Codec.fit([other], segmentation=kind, merges=20, normalization="NFC").state() == (
+        codec.state()
+    )
+    apart = Codec.fit([told], segmentation=kind, merges=20)
+    assert apart.unknown(other)
+    assert Codec.from_state(apart.state()).unknown(other) == apart.unknown(other)
+
+
+def test_a_normal_form_that_does_not_exist_is_refused():
+    with pytest.raises(FenchelError, match="expected none or NFC or NFD or NFKC or NFKD, got 'nf'"):
+        Codec.fit([Example("a", "b")], normalization="nf")  # type: ignore[arg-type]
 
 
 def test_a_number_outside_the_vocabulary_is_refused():

@@ -150,6 +150,15 @@ def test_a_malformed_line_is_named(tmp_path, name, content, message):
     assert str(path) in str(error.value)
 
 
+def test_two_files_of_pairs_are_not_taken_for_sources_and_targets(tmp_path):
+    first = write(tmp_path, "first.txt", "ein Hund\ta dog", "zwei\ttwo")
+    for second in (["drei\tthree"], ["drei\tthree", "vier\tfour"]):
+        with pytest.raises(FenchelError, match=r"first\.txt, line 1: .* has no columns"):
+            read_parallel(first, write(tmp_path, "second.txt", *second))
+    tabbed = write(tmp_path, "a.de", "ein\tHund", "zwei")
+    assert read_parallel(tabbed, tabbed)[0] == Example("ein\tHund", "ein\tHund")
+
+
 def test_malformed_pairs_are_named(tmp_path):
     one = write(tmp_path, "one.de", "a")
     two = write(tmp_path, "two.en", "a", "b")

@@ -42,6 +42,17 @@ def test_a_development_set_is_held_out_the_same_way_every_time(tmp_path):
     assert other.dev != first.dev
 
 
+@pytest.mark.parametrize(("repeats", "held"), [(2, 4), (3, 3), (8, 8)])
+def test_what_is_held_out_is_not_asked_in_training(tmp_path, repeats, held):
+    lines = [f"s{k % (40 // repeats)}\tt{k}" for k in range(40)]
+    path = write(tmp_path / "pairs.tsv", lines)
+    found = splits(recipe("translation"), [path], [], [])
+    assert not {e.source for e in found.train} & {e.source for e in found.dev}
+    assert len(found.dev) == held
+    assert len(found.train) == 40 - held
+    assert len(found.notes) == 2
+
+
 @pytest.mark.parametrize("name", ["german-dev.tsv", "others.tsv"])
 def test_questions_that_were_learned_from_are_told(tmp_path, name):
     learned = write(tmp_path / "german-train.tsv", ["a\tb\tV", "a\tb\tN", "a\tb\tV"])
@@ -63,7 +74,7 @@ def test_the_same_word_of_another_language_is_another_question(tmp_path):
 
 def test_one_example_cannot_be_split(tmp_path):
     path = write(tmp_path / "train.tsv", ["a\tb\tV"])
-    with pytest.raises(FenchelError, match="two examples or --dev"):
+    with pytest.raises(FenchelError, match="expected two different questions or --dev, got 1"):
         splits(recipe("inflection"), [path], [], [])
 
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from fenchel import FenchelError
-from fenchel.recipes import RECIPES, Recipe, recipe
+from fenchel.recipes import RECIPES, Recipe, recipe, settings
+from fenchel.recipes.meanings import meanings
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -18,6 +19,12 @@ def test_a_stored_recipe_is_the_same_again(name):
     assert made.name == name
     assert made.summary[0].islower()
     assert not made.summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_setting_says_what_it_means(name):
+    made = recipe(name)
+    assert list(meanings(made)) == list(settings(made))
 
 
 def test_a_stored_recipe_of_another_version_is_refused():

@@ -1,19 +1,21 @@
 """A task so small that it is learnt within seconds: words of two letters, the first of them doubled.
 
-As a program it trains into a folder, so that it can be killed or started in several processes:
-`python small.py FOLDER '{"epochs": 3}'`.
+As a program it trains into a folder, so that it can be killed: `python small.py FOLDER '{"epochs": 3}'`.
+It never comes to the end by itself, however late it is killed.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from fenchel.data import Codec, Example
 from fenchel.models import Seq2SeqConfig
 from fenchel.training import RunResult, TrainingConfig, fit
+from fenchel.training.progress import Record
 
 LETTERS = "abcdef"
 EXAMPLES = [
@@ -38,5 +40,15 @@ def fit_small(folder: Path, *, report: Any = None, **changes: Any) -> RunResult:
     return fit(folder, MODEL, config, CODEC, TRAIN, DEV, report=report, recipe={"name": "small"})
 
 
+def fit_until_killed(folder: Path, *, epochs: int, **changes: Any) -> None:
+    """Train, but wait in the last validation, before the checkpoint that would end the run."""
+
+    def wait(record: Record) -> None:
+        while record["epoch"] == epochs:
+            time.sleep(1)
+
+    fit_small(folder, report=wait, epochs=epochs, **changes)
+
+
 if __name__ == "__main__":
-    fit_small(Path(sys.argv[1]), **json.loads(sys.argv[2]))
+    fit_until_killed(Path(sys.argv[1]), **json.loads(sys.argv[2]))

@@ -22,6 +22,7 @@ from lightning.pytorch.plugins import MixedPrecision
 from fenchel import FenchelError
 from fenchel.training import Run, TrainingConfig, fit, predict, score
 from fenchel.training import trainer as trainer_file
+from fenchel.training.progress import Record, in_words
 from tests.implementations import needs_gpu
 from tests.training import small
 from tests.training.small import CODEC, DEV, MODEL, fit_small
@@ -81,8 +82,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(trained: Path, tmp_
     script = str(Path(small.__file__))
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, script, str(folder), changes], env=environment)
-    checkpoint, deadline = folder / "checkpoints" / "last.ckpt", time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
+    checkpoint, deadline = folder / "checkpoints" / "last.ckpt", time.monotonic() + 600
+    while not checkpoint.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
@@ -90,6 +91,17 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_figures(trained: Path, tmp_
     assert 0 < segments < 8 * 3
     result = fit_small(folder, **SETTINGS)
     assert result.finished
+    _assert_same(folder, trained)
+
+
+def test_a_second_training_into_the_same_folder_is_refused(trained: Path, tmp_path: Path):
+    folder = tmp_path / "shared"
+
+    def come_second(_: Record) -> None:
+        with pytest.raises(FenchelError, match=r"one process trains into .*shared at a time"):
+            fit_small(folder, **SETTINGS)
+
+    assert fit_small(folder, report=come_second, **SETTINGS).finished
     _assert_same(folder, trained)
 
 
@@ -178,16 +190,34 @@ class _Terminal(io.StringIO):
 
 
 @pytest.mark.usefixtures("trained")  # so that nothing is first imported while the bar has stdout
-def test_a_terminal_shows_a_bar_with_loss_accuracy_and_supports(
+def test_a_terminal_shows_a_bar_with_loss_accuracy_and_supports_and_every_validation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     terminal = _Terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr(sys, "stderr", terminal)
-    fit_small(tmp_path / "run", epochs=1)
-    for word in ("epoch 1/1", "loss", "accuracy", "attended", "considered"):
-        assert word in terminal.getvalue()
+    result = fit_small(tmp_path / "run", epochs=2)
+    shown = terminal.getvalue()
+    for word in ("epoch 2/2", "loss", "accuracy", "attended", "considered"):
+        assert word in shown
+    for record in result.history:
+        assert shown.count(in_words(record)) == 1
+
+
+@pytest.mark.usefixtures("trained")
+def test_on_a_narrow_terminal_the_bar_still_says_how_far_training_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    terminal = _Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    fit_small(tmp_path / "run", epochs=1, log_every=50)
+    last = terminal.getvalue().rpartition("epoch 1/1")[2]
+    assert "14/14" in last
+    assert "loss" in last
+    assert "…" not in terminal.getvalue()
 
 
 def test_time_that_is_up_ends_with_a_validation_and_the_same_call_goes_on(tmp_path: Path):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import torch
@@ -154,3 +157,13 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path):
         write_atomically(path, fail)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path: Path):
+    def fail(_: BinaryIO) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match=r"No space left on device: .*best\.pt") as failed:
+        write_atomically(tmp_path / "best.pt", fail)
+    assert failed.value.filename == str(tmp_path / "best.pt")
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 
 from fenchel import FenchelError
@@ -33,6 +35,15 @@ def test_accuracy_is_averaged_over_groups():
     assert scores.groups == {"one": 50.0, "two": 100.0}
     assert scores.main == 75.0
     assert scores.state()["accuracy"] == 75.0
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "bleu", "rouge_l"])
+def test_a_target_is_compared_as_the_codec_spells_it(metric):
+    given = [Example("a", normalize("NFD", "más canción según él"))]
+    codec = Codec.fit(given, normalization="NFC")
+    tokens = tuple(codec.target_vocabulary.ids(normalize("NFC", given[0].target or "")))
+    answer = Answer((Hypothesis(tokens, 1.0, -0.1, finished=True),), 0.0)
+    assert score([answer], given, codec, metric).main == pytest.approx(100)
 
 
 def test_shares_follow_the_certificates():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import cycle
 from typing import Any
 
 from fenchel.analysis.figures import explained
@@ -84,7 +84,8 @@ def choose(
 ) -> list[int]:
     """The places of examples with several answers, with a wrong one, with a clear one, in turns.
 
-    They are among those whose attention makes a readable picture, if there are any.
+    They are of all languages, as far as they reach, and among those whose attention makes a readable
+    picture, if there are any.
     """
     kinds: dict[str, list[int]] = {"several": [], "wrong": [], "clear": []}
     lengths = [len(codec.source_symbols(example)) for example in examples]
@@ -92,11 +93,19 @@ def choose(
     for place, (example, answer) in enumerate(zip(examples, answers, strict=True)):
         if some_are_short and lengths[place] > LONGEST:
             continue
-        right = codec.decode(answer.best.tokens) == example.target
+        right = codec.decode(answer.best.tokens) == _target(example, codec)
         several = answer.complete and len(answer.hypotheses) > 1
         kinds["several" if several else "clear" if right else "wrong"].append(place)
-    turns = [place for some in zip_longest(*kinds.values()) for place in some if place is not None]
-    return sorted(turns[:count])
+    seen: Counter[str] = Counter()
+    chosen: list[int] = []
+    turns = cycle(kinds.values())
+    while len(chosen) < count and any(kinds.values()):
+        if some := next(turns):
+            place = min(some, key=lambda place: (seen[examples[place].group], place))
+            some.remove(place)
+            seen[examples[place].group] += 1
+            chosen.append(place)
+    return sorted(chosen)
 
 
 def prediction_of(trained: Trained, example: Example, answer: Answer) -> Prediction:
@@ -106,7 +115,7 @@ def prediction_of(trained: Trained, example: Example, answer: Answer) -> Predict
     readable = len(seen.source) <= LONGEST
     return Prediction(
         source=asked(example, codec),
-        target=example.target,
+        target=_target(example, codec),
         best=codec.decode(answer.best.tokens),
         lattice=Lattice.of(answer),
         certificate=SENTENCES[proof(answer)],
@@ -116,6 +125,11 @@ def prediction_of(trained: Trained, example: Example, answer: Answer) -> Predict
         target_symbols=seen.target,
         attention=seen.weights if readable else (),
     )
+
+
+def _target(example: Example, codec: Codec) -> str | None:
+    """The right answer, spelled as the model does."""
+    return None if example.target is None else codec.normalized(example.target)
 
 
 def _figures(figures: Figures, metric: str) -> Table:

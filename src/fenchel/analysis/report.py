@@ -122,7 +122,7 @@ def _prediction(prediction: Prediction) -> Markup:
     verdict = None
     if prediction.target is not None:
         right = prediction.best == prediction.target
-        said = "right" if right else f"expected {prediction.target}"
+        said = "right" if right else join("expected ", _isolated(prediction.target))
         verdict = element("p", said, class_="yes" if right else None)
     drawn = lattice_picture(prediction.lattice, prediction.symbols, prediction.separator)
     pictures = [figure(drawn, prediction.certificate)]
@@ -133,10 +133,15 @@ def _prediction(prediction: Prediction) -> Markup:
         pictures.append(figure(seen, "attention of this answer; blank squares are exact zeros"))
     return element(
         "article",
-        element("h3", f"{prediction.source} → {prediction.best}"),
+        element("h3", _isolated(prediction.source), " → ", _isolated(prediction.best)),
         verdict,
         element("div", *pictures, class_="side"),
     )
+
+
+def _isolated(text: str) -> Markup:
+    """A text in a direction of its own: one from right to left would else turn what is around it."""
+    return element("bdi", text)
 
 
 def _settings(settings: Mapping[str, str]) -> Markup | None:

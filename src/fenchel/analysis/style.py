@@ -17,6 +17,7 @@ svg text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .scroll{overflow-x:auto}
 figure{margin:.8rem 0}
 .side{display:flex;flex-wrap:wrap;gap:1.2rem 2.4rem;align-items:flex-start}
+.side>*{max-width:100%}
 table{border-collapse:collapse;margin:.6rem 0}
 caption{text-align:left;padding:.3rem 0}
 th,td{padding:.25rem .9rem .25rem 0;text-align:left;border-bottom:1px solid var(--rule);

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from fenchel.cli.console import note, notes
-from fenchel.training.progress import Record
+from fenchel.training.progress import Record, in_words
 
 
 def teller(name: str = "") -> Callable[[Record], None] | None:
@@ -16,9 +16,4 @@ def teller(name: str = "") -> Callable[[Record], None] | None:
 
 def tell(name: str, record: Record) -> None:
     """Say what a validation came to, and whose it was."""
-    before = f"{name}: " if name else ""
-    note(
-        f"{before}epoch {record['epoch']:.0f}  loss {record['loss']:.4f}  "
-        f"symbols {100 * record['accuracy']:.1f} %  sequences {100 * record['exact']:.1f} %  "
-        f"attended {record['attention_support']:.1f}  considered {record['output_support']:.1f}"
-    )
+    note(f"{name}: {in_words(record)}" if name else in_words(record))

@@ -9,6 +9,8 @@ import typer
 from fenchel.cli.console import grid, out, write_json
 from fenchel.cli.options import AsJson
 
+LABELS = ("name", "summary")
+
 
 def list_all(
     settings_of: Annotated[
@@ -19,16 +21,23 @@ def list_all(
 ) -> None:
     """List the recipes and the tables of the papers that can be reproduced."""
     from fenchel.recipes import RECIPES, recipe, settings
+    from fenchel.recipes.meanings import meanings
     from fenchel.recipes.reading import COLUMNS
     from fenchel.recipes.reproductions import TABLES
 
     if settings_of is not None:
-        values = settings(recipe(settings_of))
+        chosen = recipe(settings_of)
+        values, said = settings(chosen), meanings(chosen)
         if as_json:
             write_json(values)
         else:
             title = f"settings of {settings_of}, changed by --set key=value"
-            out.print(grid(title, ["setting", "value"], [(k, repr(v)) for k, v in values.items()]))
+            rows = [
+                (key, _written(value), said.get(key, ""))
+                for key, value in values.items()
+                if key not in LABELS
+            ]
+            out.print(grid(title, ["setting", "value", "meaning"], rows))
         return
     made = [(name, make()) for name, make in RECIPES.items()]
     if as_json:
@@ -39,3 +48,12 @@ def list_all(
     out.print(grid("recipes: fenchel train RECIPE", ["recipe", "learns", "lines of a file"], rows))
     tables = [(name, table.summary) for name, table in TABLES.items()]
     out.print(grid("papers: fenchel reproduce PAPER/TABLE", ["table", "what it compares"], tables))
+
+
+def _written(value: object) -> str:
+    """A value as --set takes it.
+
+    >>> _written("halve"), _written(None), _written(True), _written(0.5)
+    ('halve', 'none', 'true', '0.5')
+    """
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

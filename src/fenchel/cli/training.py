@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,16 +38,23 @@ def train(
         Path | None, typer.Option(metavar="DIR", help="The run's folder [default: runs/RECIPE].")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Passes over the data, at most.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Passes over the data, at most [default: the recipe's]."
+        ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Of everything random.")
+        int | None, typer.Option(metavar="N", min=0, help="Of everything random [default: 0].")
     ] = None,
-    devices: Annotated[str | None, typer.Option(help="How many GPUs or processes.")] = None,
+    devices: Annotated[
+        str | None, typer.Option(help="How many GPUs or processes [default: auto].")
+    ] = None,
     nodes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many machines.")
+        int | None, typer.Option(metavar="N", min=1, help="How many machines [default: 1].")
     ] = None,
-    strategy: Annotated[str | None, typer.Option(help="How they work together: ddp, …")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="How they work together: ddp, … [default: auto].")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,7 +98,8 @@ def _conclude(folder: Path, data: Splits, *, finished: bool) -> None:
     trained, split = Trained.load(folder), "test" if data.test else "dev"
     figures = evaluated(trained, data.test or data.dev, split)
     show(figures, trained.recipe.metric, split)
-    note(f"next: fenchel predict {folder} FILE, fenchel report {folder}")
+    run = shlex.quote(str(folder))
+    note(f"next: fenchel predict {run} FILE, fenchel report {run}")
 
 
 def is_first_process() -> bool:

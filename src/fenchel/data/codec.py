@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from fenchel.data.example import Example
+from fenchel.data.normalization import Normalization, check_normalization, normalized
 from fenchel.data.segmentation import Characters, Segmentation, learn, restore
 from fenchel.data.vocabulary import BOS, EOS, PAD, Vocabulary
 from fenchel.errors import rule
@@ -41,12 +42,15 @@ class Codec:
         source_segmentation: Segmentation,
         target_segmentation: Segmentation,
         languages: Iterable[str] = (),
+        normalization: Normalization = "none",
     ) -> None:
+        check_normalization(normalization)
         self.source_vocabulary = source_vocabulary
         self.target_vocabulary = target_vocabulary
         self.source_segmentation = source_segmentation
         self.target_segmentation = target_segmentation
         self.languages = tuple(sorted(languages))
+        self.normalization: Normalization = normalization
 
     @classmethod
     def fit(
@@ -57,6 +61,7 @@ class Codec:
         merges: int = MERGES,
         joint: bool = False,
         min_count: int = 1,
+        normalization: Normalization = "none",
     ) -> Codec:
         """The codec of a training set.
 
@@ -66,11 +71,15 @@ class Codec:
             merges: Of subwords: how many pairs are merged, on each side or jointly.
             joint: One segmentation and one vocabulary for both sides.
             min_count: Symbols that occur less often are unknown.
+            normalization: The normal form of Unicode ("NFC", "NFD", "NFKC", "NFKD") in which
+                everything is read and written; "none" tells apart what is spelled differently.
         """
         if not examples:
             raise rule("there must be examples to learn from", expected="at least one", got="none")
-        sources = [example.source for example in examples]
-        targets = [_target(example, place) for place, example in enumerate(examples)]
+        check_normalization(normalization)
+        sources = [normalized(example.source, normalization) for example in examples]
+        given = [_target(example, place) for place, example in enumerate(examples)]
+        targets = [normalized(target, normalization) for target in given]
         if joint:
             source_segmentation = learn(segmentation, [*sources, *targets], merges)
             target_segmentation = source_segmentation
@@ -79,7 +88,12 @@ class Codec:
             target_segmentation = learn(segmentation, targets, merges)
         languages = {example.group for example in examples if example.has_language}
         codec = cls(
-            Vocabulary(()), Vocabulary(()), source_segmentation, target_segmentation, languages
+            Vocabulary(()),
+            Vocabulary(()),
+            source_segmentation,
+            target_segmentation,
+            languages,
+            normalization,
         )
         source_counts = Counter(chain.from_iterable(codec.all_source_symbols(examples)))
         target_counts = Counter(chain.from_iterable(target_segmentation.split_all(targets)))
@@ -102,13 +116,19 @@ class Codec:
         unseen = len(self.languages) < 2 and example.has_language
         return example.tags[1:] if unseen else example.tags
 
+    def normalized(self, text: str) -> str:
+        """The text as the model spells it."""
+        return normalized(text, self.normalization)
+
     def source_symbols(self, example: Example) -> list[str]:
         """The symbols that the model reads: tags, then the segments of the source."""
-        return [*_in_brackets(self.tags(example)), *self.source_segmentation.split(example.source)]
+        text = self.source_segmentation.split(self.normalized(example.source))
+        return [*_in_brackets(self.tags(example)), *text]
 
     def all_source_symbols(self, examples: Sequence[Example]) -> list[list[str]]:
         """The `source_symbols` of every example, found together."""
-        texts = self.source_segmentation.split_all([example.source for example in examples])
+        sources = [self.normalized(example.source) for example in examples]
+        texts = self.source_segmentation.split_all(sources)
         return [
             [*_in_brackets(self.tags(example)), *text]
             for example, text in zip(examples, texts, strict=True)
@@ -116,7 +136,7 @@ class Codec:
 
     def target_symbols(self, text: str) -> list[str]:
         """The segments of a target."""
-        return self.target_segmentation.split(text)
+        return self.target_segmentation.split(self.normalized(text))
 
     def encode_source(self, example: Example) -> list[int]:
         """The numbers of the `source_symbols`; UNK for symbols that are unknown."""
@@ -135,7 +155,8 @@ class Codec:
 
     def encode_targets(self, examples: Sequence[Example]) -> list[list[int]]:
         """`encode_target` of every example."""
-        texts = [_target(example, place) for place, example in enumerate(examples)]
+        given = [_target(example, place) for place, example in enumerate(examples)]
+        texts = [self.normalized(target) for target in given]
         ids = self.target_vocabulary.ids
         return [[*ids(symbols), EOS] for symbols in self.target_segmentation.split_all(texts)]
 
@@ -170,6 +191,8 @@ class Codec:
             "languages": list(self.languages),
             "source": _side(self.source_segmentation, self.source_vocabulary),
         }
+        if self.normalization != "none":
+            state["normalization"] = self.normalization
         if not self.joint:
             state["target"] = _side(self.target_segmentation, self.target_vocabulary)
         return state
@@ -184,11 +207,18 @@ class Codec:
             source, target = state["source"], state.get("target", state["source"])
             vocabulary = Vocabulary.from_state(source["vocabulary"])
             segmentation = restore(source["segmentation"])
-            if target is source:
-                return cls(vocabulary, vocabulary, segmentation, segmentation, state["languages"])
-            other = Vocabulary.from_state(target["vocabulary"])
-            other_segmentation = restore(target["segmentation"])
-            return cls(vocabulary, other, segmentation, other_segmentation, state["languages"])
+            other, other_segmentation = vocabulary, segmentation
+            if target is not source:
+                other = Vocabulary.from_state(target["vocabulary"])
+                other_segmentation = restore(target["segmentation"])
+            return cls(
+                vocabulary,
+                other,
+                segmentation,
+                other_segmentation,
+                state["languages"],
+                state.get("normalization", "none"),
+            )
         except (KeyError, TypeError) as error:
             raise rule("a stored codec is whole", expected="all its parts", got=error) from error
 

@@ -40,6 +40,11 @@ def read_parallel(
 
 
 def _two_files(sources: Lines, targets: Lines) -> list[Example]:
+    for lines in (sources, targets):
+        if all("\t" in text for text in lines.texts):
+            expected = "a sentence a line (files of pairs have names that end with .tsv)"
+            statement = "a file of sources or of targets has no columns"
+            raise lines.error(1, statement, expected=expected, got="a tab on every line")
     if len(sources) != len(targets):
         raise rule(
             "sources and targets belong together line by line",

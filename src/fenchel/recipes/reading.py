@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,11 +10,13 @@ import torch
 
 from fenchel.data import Example, read_inflection, read_parallel, shipped
 from fenchel.data.lines import plain_name
+from fenchel.data.normalization import Normalization, normalized
 from fenchel.data.records import JSON_ENDINGS
 from fenchel.errors import rule
 from fenchel.recipes.recipe import DataConfig, Recipe
 
 Paths = Sequence[str]
+Question = tuple[str, tuple[str, ...]]
 COLUMNS = {"inflection": "lemma<tab>form<tab>tags", "parallel": "source<tab>target"}
 RECORDS = (".tsv", *JSON_ENDINGS)
 LARGEST_HELD_OUT = 2000
@@ -58,18 +60,27 @@ def splits(recipe: Recipe, train: Paths, dev: Paths, test: Paths) -> Splits:
         examples, chosen = _held_out(recipe, examples)
         notes.append(f"without --dev, {len(chosen)} of them are held out to choose the best epoch")
     measured = read(recipe.data, test, need_targets=True) if test else []
-    notes += _also_learned(examples, {"dev": chosen, "test": measured})
+    notes += _also_learned(examples, {"dev": chosen, "test": measured}, recipe.data.normalization)
     return Splits(examples, chosen, measured, tuple(notes))
 
 
-def _also_learned(learned: list[Example], others: dict[str, list[Example]]) -> list[str]:
-    """What is said of parts whose questions are also asked in training: their figures flatter."""
-    several = len({example.group for example in learned}) > 1
+def _questions(examples: list[Example], form: Normalization) -> Callable[[Example], Question]:
+    """What an example asks of a model that has learned from these examples."""
+    several = len({example.group for example in examples}) > 1
 
-    def question(example: Example) -> tuple[str, tuple[str, ...]]:
+    def question(example: Example) -> Question:
         hidden = example.has_language and not several  # a model of one language does not see it
-        return example.source, example.tags[1:] if hidden else example.tags
+        source = normalized(example.source, form)
+        return source, example.tags[1:] if hidden else example.tags
 
+    return question
+
+
+def _also_learned(
+    learned: list[Example], others: dict[str, list[Example]], form: Normalization
+) -> list[str]:
+    """What is said of parts whose questions are also asked in training: their figures flatter."""
+    question = _questions(learned, form)
     asked = {question(example) for example in learned}
     shared = {name: sum(question(e) in asked for e in part) for name, part in others.items()}
     return [
@@ -97,13 +108,26 @@ def _shipped(recipe: Recipe, dev: Paths, test: Paths) -> Splits:
 
 
 def _held_out(recipe: Recipe, examples: list[Example]) -> tuple[list[Example], list[Example]]:
-    """Some of the examples, the same ones for the same seed, kept away from training."""
+    """Some of the examples, the same ones for the same seed, kept away from training.
+
+    Those that ask the same go together: what is held out is not asked in training.
+    """
     count = min(max(1, round(recipe.data.held_out * len(examples))), LARGEST_HELD_OUT)
-    if count >= len(examples):
-        raise rule("examples can be held out", expected="two examples or --dev", got=len(examples))
+    question = _questions(examples, recipe.data.normalization)
+    alike: dict[Question, list[int]] = {}
+    for place, example in enumerate(examples):
+        alike.setdefault(question(example), []).append(place)
+    if len(alike) < 2:
+        expected, got = "two different questions or --dev", len(alike)
+        raise rule("examples can be held out", expected=expected, got=got)
     generator = torch.Generator().manual_seed(recipe.training.seed)
     order = torch.randperm(len(examples), generator=generator).tolist()
-    held = set(order[:count])
+    held: set[int] = set()
+    for place in order:
+        together = alike[question(examples[place])]
+        if place not in held and len(held) + len(together) <= count:
+            held.update(together)
+    held = held or set(min(alike.values(), key=len))
     kept = [example for place, example in enumerate(examples) if place not in held]
     return kept, [examples[place] for place in sorted(held)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from fenchel.data.normalization import Normalization, check_normalization
 from fenchel.data.vocabulary import SPECIAL
 from fenchel.errors import rule
 from fenchel.models.seq2seq.config import Seq2SeqConfig
@@ -29,6 +30,8 @@ class DataConfig:
         merges: the number of merges of "subwords".
         joint: one segmentation and one vocabulary for both sides.
         min_count: symbols that occur less often are unknown.
+        normalization: the normal form of Unicode in which everything is read, written and compared, so
+            that an é is an é however a file spells it; "none" tells the spellings apart.
         held_out: the share of the training examples that serves as the development set if none is given.
     """
 
@@ -37,20 +40,25 @@ class DataConfig:
     merges: int = 8000
     joint: bool = False
     min_count: int = 1
+    normalization: Normalization = "NFC"
     held_out: float = 0.1
 
     def __post_init__(self) -> None:
         check_count("min_count", self.min_count, least=1)
         check_count("merges", self.merges, least=0)
+        check_normalization(self.normalization)
         if not 0 <= self.held_out < 1:
             raise rule("held_out is a share", expected="a number in [0, 1)", got=self.held_out)
 
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How answers are found: beams of `width`, at most `max_length` symbols.
+    """How answers are found.
 
-    `sentences` are searched at once: as many as suit the device unless given.
+    Args:
+        width: hypotheses that search keeps.
+        max_length: symbols of an answer, at most.
+        sentences: searched at once; as many as suit the device if None.
     """
 
     width: int = 5

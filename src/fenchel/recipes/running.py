@@ -61,6 +61,7 @@ def codec_of(recipe: Recipe, examples: Sequence[Example]) -> Codec:
         merges=recipe.data.merges,
         joint=recipe.data.joint,
         min_count=recipe.data.min_count,
+        normalization=recipe.data.normalization,
     )
 
 

@@ -36,6 +36,9 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk does not name the file
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fenchel.extras import require
 from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from fenchel.training.config import TrainingConfig
 from fenchel.training.files import load_tensors
+from fenchel.training.lock import sole_trainer
 from fenchel.training.progress import Progress, Record
 from fenchel.training.run import Run, digest, restore_weights
 from fenchel.training.segments import Segments
@@ -54,7 +56,8 @@ def fit(
 
     If the folder holds a checkpoint of the same configuration and data, training goes on from it, and
     comes to the same figures as if it had never been stopped. All files are written as a whole: a
-    process may be killed at any time, and loses at most the steps since the last checkpoint.
+    process may be killed at any time, and loses at most the steps since the last checkpoint. While one
+    process trains into a folder, another that would is refused.
 
     Args:
         run_dir: the folder, made if it is not there.
@@ -145,9 +148,11 @@ def _train(
         callbacks.append(Bar(segments))
     with quiet():
         trainer = make_trainer(run, callbacks)
-        if trainer.is_global_zero:
-            run.save()
-        trainer.fit(module)
+        first = trainer.is_global_zero
+        with sole_trainer(run.checkpoint_path.parent) if first else nullcontext():
+            if first:
+                run.save()
+            trainer.fit(module)
 
 
 def _result(run: Run) -> RunResult:

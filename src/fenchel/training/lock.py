@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fenchel.errors import rule
+
 if sys.platform != "win32":
     import fcntl
 
@@ -35,13 +37,39 @@ def alone_with(path: Path) -> Iterator[None]:
             mark.unlink(missing_ok=True)
 
 
-def _locked(folder: Path) -> int | None:
-    """What holds the lock until it is closed; None where there are no such locks."""
+@contextmanager
+def sole_trainer(folder: Path) -> Iterator[None]:
+    """Refuse to be in here with a folder while another is, which may take days.
+
+    Where the system or the file system cannot lock a folder, nobody is refused.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        opened = _locked(folder, wait=False)
+    except BlockingIOError as taken:
+        statement = f"one process trains into {folder.parent} at a time"
+        expected, got = "the other one to end, or another folder", "another one at work"
+        raise rule(statement, expected=expected, got=got) from taken
+    try:
+        yield
+    finally:
+        if opened is not None:
+            os.close(opened)
+
+
+def _locked(folder: Path, *, wait: bool = True) -> int | None:
+    """What holds the lock until it is closed; None where there are no such locks.
+
+    A lock that another holds is waited for, or else a `BlockingIOError`.
+    """
     if sys.platform == "win32":
         return None
     opened = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        fcntl.flock(opened, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        raise
     except OSError:
         os.close(opened)
         return None

@@ -71,6 +71,15 @@ def learning_rate(config: TrainingConfig, progress: Progress, step: int, epoch: 
     return rate
 
 
+def in_words(record: Record) -> str:
+    """What a validation came to, on one line."""
+    return (
+        f"epoch {record['epoch']:.0f}  loss {record['loss']:.4f}  "
+        f"symbols {100 * record['accuracy']:.1f} %  sequences {100 * record['exact']:.1f} %  "
+        f"attended {record['attention_support']:.1f}  considered {record['output_support']:.1f}"
+    )
+
+
 def _better(record: Record, best: Record, monitor: str) -> bool:
     if monitor == "loss":
         return record["loss"] < best["loss"]

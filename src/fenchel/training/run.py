@@ -105,7 +105,7 @@ class Run:
         """Raise unless this run may go on where `before`, found in the same folder, has stopped."""
         ours, theirs = self._state(), before._state()
         if self.data != before.data or self.codec.state() != before.codec.state():
-            expected = "the same training data (or another folder)"
+            expected = "the same training data, read in the same way (or another folder)"
             raise rule(f"{self.path} holds another run", expected=expected, got="other data")
         for part in ("model", "training"):
             for name, value in ours[part].items():

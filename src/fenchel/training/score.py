@@ -59,7 +59,7 @@ class Scores:
 def score(
     answers: Sequence[Answer], examples: Sequence[Example], codec: Codec, metric: str = "accuracy"
 ) -> Scores:
-    """Compare the best hypothesis of every answer with the example's target.
+    """Compare the best hypothesis of every answer with the example's target, spelled as by the codec.
 
     Args:
         answers: of `predict`, in the order of the examples.
@@ -74,10 +74,10 @@ def score(
         expected, got = "one an example, at least one", f"{len(answers)} for {len(examples)}"
         raise rule("answers belong to examples", expected=expected, got=got)
     texts = [codec.decode(answer.best.tokens) for answer in answers]
-    targets = [_target(example) for example in examples]
+    targets = [codec.normalized(_target(example)) for example in examples]
     groups, signature = {}, ""
     if metric == "accuracy":
-        groups = accuracy_by_group(texts, examples)
+        groups = accuracy_by_group(texts, targets, [example.group for example in examples])
         figures = {"accuracy": fmean(groups.values())}
     elif metric == "bleu":
         figures, signature = bleu(texts, targets)
@@ -95,15 +95,17 @@ def shares(answers: Sequence[Answer]) -> dict[str, float]:
     return {name: 100 * fmean(getattr(answer, name) for answer in answers) for name in names}
 
 
-def accuracy_by_group(texts: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+def accuracy_by_group(
+    texts: Sequence[str], targets: Sequence[str], groups: Sequence[str]
+) -> dict[str, float]:
     """The percentage of texts that are the target exactly, for every group.
 
-    >>> accuracy_by_group(["ab", "c"], [Example("x", "ab", group="en"), Example("y", "d", group="de")])
+    >>> accuracy_by_group(["ab", "c"], ["ab", "d"], ["en", "de"])
     {'de': 0.0, 'en': 100.0}
     """
     right: defaultdict[str, list[bool]] = defaultdict(list)
-    for text, example in zip(texts, examples, strict=True):
-        right[example.group].append(text == example.target)
+    for text, target, group in zip(texts, targets, groups, strict=True):
+        right[group].append(text == target)
     return {group: 100 * fmean(right[group]) for group in sorted(right)}
 
 

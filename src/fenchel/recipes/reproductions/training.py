@@ -8,6 +8,7 @@ from pathlib import Path
 from fenchel.recipes import Recipe, recipe
 from fenchel.recipes.reproductions.table import Experiment, PaperTable
 
+AS_PUBLISHED = ("normalization=none",)
 QUICK = (
     "embedding_size=16", "hidden_size=16", "layers=1", "merges=60", "epochs=1", "warmup_steps=0",
     "width=2",
@@ -37,4 +38,5 @@ class Occasion:
 def configured(table: PaperTable, experiment: Experiment, occasion: Occasion) -> Recipe:
     """The recipe of an experiment, its own settings over the table's and the occasion's over both."""
     quick = QUICK if occasion.quick else ()
-    return recipe(table.recipe, [*table.changes, *experiment.changes, *quick, *occasion.changes])
+    changes = [*AS_PUBLISHED, *table.changes, *experiment.changes, *quick, *occasion.changes]
+    return recipe(table.recipe, changes)
