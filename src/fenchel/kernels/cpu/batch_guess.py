@@ -15,16 +15,8 @@ import math
 
 from numba import float64
 
-from fenchel.kernels.cpu.batch_step import (
-    ALPHA,
-    BATCH,
-    BEND,
-    CLIMBING,
-    MASS,
-    OFFSET,
-    SLOPE,
-    is_polynomial,
-)
+from fenchel.kernels.cpu.batch import ALPHA, BATCH, BEND, CLIMBING, MASS, OFFSET, SLOPE
+from fenchel.kernels.cpu.batch_step import is_polynomial
 from fenchel.kernels.cpu.compilation import outlined, reducing, scalar
 from fenchel.kernels.cpu.elementary import exp, log
 from fenchel.kernels.cpu.memory import advance, load, maximum, real, store

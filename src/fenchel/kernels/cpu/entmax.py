@@ -13,13 +13,14 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import LONGER, batch_workspace, is_batched, solve_batch
-from fenchel.kernels.cpu.batch_step import BATCH, needs_no_powers
+from fenchel.kernels.cpu.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batch
+from fenchel.kernels.cpu.batch_step import needs_no_powers
 from fenchel.kernels.cpu.columns import LANES, copy, fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
 from fenchel.kernels.cpu.entmax_backward import entmax_backward
-from fenchel.kernels.cpu.memory import TENSORS, advance, floats_at, integer_at, load
+from fenchel.kernels.cpu.memory import advance, load
 from fenchel.kernels.cpu.probabilities import write
 from fenchel.kernels.cpu.row import (
     BLOCK,
@@ -29,7 +30,7 @@ from fenchel.kernels.cpu.row import (
     solve,
     workspace_size,
 )
-from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, is_left, matrix_row
 from fenchel.kernels.cpu.softmax import softmax_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -73,8 +74,7 @@ def _forward_row(arguments, row, alpha, columns, workspace):
 
 @sequential
 def _left_row(arguments, row, alpha, columns, workspace):
-    listed = integer_at(arguments, TENSORS + 2) != 0
-    if not listed or load(floats_at(arguments, TENSORS + 2), row) > 0.0:
+    if is_left(arguments, row):
         _forward_row(arguments, row, alpha, columns, workspace)
 
 
@@ -83,7 +83,7 @@ def _forward(arguments):
 
 
 def _forward_batches(arguments):
-    for_each_batch(arguments, BATCH, solve_batch)
+    for_each_batch(arguments, BATCH, solve_entmax_batch)
 
 
 _forward_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
@@ -96,9 +96,8 @@ def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     if columns <= LONGER and (isinstance(alpha, Tensor) or is_batched(columns, alpha)):
         if isinstance(alpha, Tensor) or not needs_no_powers(alpha):
             left = torch.empty(scores.shape[0], dtype=torch.float64)
-        size = batch_workspace(columns)
-        launch(_batch_kernel, scores, alpha, size, scores, out, left, together=BATCH)
-        if isinstance(left, int) or not left.any():
+        size = batch_workspace(columns, scores.element_size(), scores.element_size())
+        if launch(_batch_kernel, scores, alpha, size, scores, out, left, together=BATCH) == 0:
             return out
     launch(_forward_kernel, scores, alpha, workspace_size(columns), scores, out, left)
     return out

@@ -12,12 +12,14 @@ import math
 import torch
 from torch import Tensor
 
+from fenchel.kernels.cpu.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.batch_normmax import is_batched, solve_normmax_batch
 from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
 from fenchel.kernels.cpu.elementary64 import power64
 from fenchel.kernels.cpu.memory import load, store
 from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
 from fenchel.kernels.cpu.normmax_backward import normmax_backward, normmax_backward_alpha
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 __all__ = ["normmax", "normmax_backward", "normmax_backward_alpha"]
@@ -65,12 +67,20 @@ def _forward(arguments):
     for_each_row(arguments, _forward_row)
 
 
-_kernel = Kernel(_forward)
+def _forward_batches(arguments):
+    for_each_batch(arguments, BATCH, solve_normmax_batch)
+
+
+_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
 
 
 def normmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    out = torch.empty_like(scores)
-    workspace = near_peak_workspace(scores.shape[1], scores.element_size())
-    launch(_kernel, scores, alpha, workspace, scores, out)
+    out, columns, itemsize = torch.empty_like(scores), scores.shape[1], scores.element_size()
+    if not isinstance(alpha, Tensor) and is_batched(columns, alpha):
+        workspace = batch_workspace(columns, itemsize, 8)
+        launch(_batch_kernel, scores, alpha, workspace, scores, out, 0, together=BATCH)
+    else:
+        workspace = near_peak_workspace(columns, itemsize)
+        launch(_kernel, scores, alpha, workspace, scores, out)
     return out

@@ -68,6 +68,13 @@ def alpha_of(arguments, row):
 
 
 @scalar
+def is_left(arguments, row):
+    """Whether another kernel has left the row to this one: the third tensor says so, if there is one."""
+    listed = integer_at(arguments, TENSORS + 2) != 0
+    return not listed or load(floats_at(arguments, TENSORS + 2), row) > 0.0
+
+
+@scalar
 def matrix_row(arguments, position, row, columns):
     """A pointer to a row of the matrix that is argument number `position` of the kernel."""
     return advance(rows_at(arguments, TENSORS + position), row * columns)
