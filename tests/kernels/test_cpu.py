@@ -203,7 +203,7 @@ OWN_ALPHAS = torch.tensor([1.0, 1.05, 1.3, 1.5, 1.6, 1.9, 2.0, 2.5, 0.7])[
 ]
 OWN_BUDGETS = torch.tensor([0.0, 0.5, 1.0, 2.5, 4.0])[torch.arange(41) % 5, None]
 TOGETHER = {
-    fenchel.entmax: (1.1, 1.3, 1.5, 1.75, 2.0, 2.5, OWN_ALPHAS),
+    fenchel.entmax: (1.1, 1.3, 1.5, 1.75, 2.0, 2.5, 6.0, OWN_ALPHAS),
     fenchel.normmax: (2.0,),
     fenchel.budget: (0.5, 2.0, 5, OWN_BUDGETS),
 }

@@ -27,9 +27,8 @@ from fenchel.kernels.cpu.sharing import alpha_of, matrix_row
 BATCH = 16  # rows
 SHORT = 256  # columns up to which rows are solved in batches
 # The float64 numbers of every row, and where they begin
-(ALPHA, OFFSET, REST, PREVIOUS, CLIMBING, LOST, MASS, SLOPE, BEND, NEAR, LOW, HIGH, STATE) = (
-    BATCH * i for i in range(13)
-)
+(ALPHA, LARGEST, OFFSET, REST, PREVIOUS, CLIMBING, LOST) = (BATCH * i for i in range(7))
+(MASS, SLOPE, BEND, NEAR, LOW, HIGH, STATE) = (BATCH * i for i in range(7, 14))
 EMPTY = -1.0  # stands for a row whose p is written already
 
 
@@ -48,8 +47,8 @@ def batch_workspace(columns: int, itemsize: int, inside: int) -> int:
 
 
 @outlined
-def _enter(scores, columns, alpha, data, size, place, state):
-    """Copy x - largest, padded with -inf, and begin at the largest score."""
+def _enter(scores, columns, alpha, centred, data, size, place, state):
+    """Copy x, or x - largest, padded with -inf, and begin at the largest score."""
     if columns == size:
         largest = real(data, largest_of(scores, size // LANES))
     else:
@@ -58,9 +57,11 @@ def _enter(scores, columns, alpha, data, size, place, state):
         largest = largest_of(data, size // LANES)
     solvable = math.isfinite(largest)
     if solvable:
+        pivot = largest if centred else real(data, 0.0)
         for i in range(columns):
-            store(data, i, real(data, load(scores, i)) - largest)
+            store(data, i, real(data, load(scores, i)) - pivot)
     store(state, ALPHA + place, alpha)
+    store(state, LARGEST + place, largest)
     store(state, OFFSET + place, 0.0)
     store(state, REST + place, 0.0)
     store(state, PREVIOUS + place, math.inf)
@@ -81,12 +82,12 @@ def climb(visit, take_steps, data, size, rows, state):
 
 
 @scalar
-def solve_batch(arguments, first, rows, columns, state, data, takes, search, write):
+def solve_batch(arguments, first, rows, columns, state, data, centred, takes, search, write):
     """Write p of `rows` rows, and for each 1 to the third tensor, if there is one, where it is left to
     other methods, or 0.
 
     `takes(columns, alpha)` says which rows are solved here, `search` finds their thresholds, and
-    `write` writes p of one.
+    `write` writes p of one. What they see are scores less the largest, if these are to be `centred`.
     """
     lost = advance(state, LOST)
     for i in range(BATCH):
@@ -98,7 +99,9 @@ def solve_batch(arguments, first, rows, columns, state, data, takes, search, wri
         alpha = alpha_of(arguments, first + i)
         if takes(columns, alpha):
             scores = matrix_row(arguments, 0, first + i, columns)
-            largest = _enter(scores, columns, alpha, advance(data, i * size), size, i, state)
+            largest = _enter(
+                scores, columns, alpha, centred, advance(data, i * size), size, i, state
+            )
             entered += 1
             if not math.isfinite(largest):
                 nothing = 0.0 if largest < 0.0 else math.nan

@@ -32,7 +32,7 @@ from fenchel.kernels.cpu.batch import (
 )
 from fenchel.kernels.cpu.compilation import outlined, scalar
 from fenchel.kernels.cpu.elementary import power
-from fenchel.kernels.cpu.memory import advance, as_floats, load, store
+from fenchel.kernels.cpu.memory import advance, as_floats, load, maximum, minimum, store
 
 REACH = 1024.0  # the difference of two scores up to there has digits enough in float64
 BLUR = 1 / 12  # the variance of the interval
@@ -56,12 +56,12 @@ def _survey(data, size, place, state):
     """How many scores count, their sum, the sum of their squares, and the least of them."""
     count, total, squares, least = 0.0, 0.0, 0.0, 0.0
     for i in range(size):
-        x = load(data, i)
-        x, one = (x, 1.0) if x > -REACH else (0.0, 0.0)
+        one = 1.0 if load(data, i) > -REACH else 0.0
+        x = one * maximum(load(data, i), -REACH)
         count += one
         total += x
         squares += x * x
-        least = x if x < least else least
+        least = minimum(least, x)
     store(state, MASS + place, count)
     store(state, SLOPE + place, total)
     store(state, BEND + place, squares)
@@ -152,4 +152,4 @@ def solve_budget_batch(arguments, first, rows, columns, workspace):
     """See `solve_batch`."""
     state = as_floats(workspace)
     data = advance(state, STATE)
-    solve_batch(arguments, first, rows, columns, state, data, _is_batched, _search, _write)
+    solve_batch(arguments, first, rows, columns, state, data, True, _is_batched, _search, _write)

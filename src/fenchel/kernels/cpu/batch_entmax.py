@@ -130,4 +130,4 @@ def solve_entmax_batch(arguments, first, rows, columns, workspace):
     """See `solve_batch`."""
     state = as_floats(workspace)
     data = as_type_of(workspace, advance(state, STATE))
-    solve_batch(arguments, first, rows, columns, state, data, _is_batched, _search, _write)
+    solve_batch(arguments, first, rows, columns, state, data, True, _is_batched, _search, _write)

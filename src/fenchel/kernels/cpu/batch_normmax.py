@@ -85,4 +85,4 @@ def solve_normmax_batch(arguments, first, rows, columns, workspace):
     """See `solve_batch`."""
     state = as_floats(workspace)
     data = advance(state, STATE)
-    solve_batch(arguments, first, rows, columns, state, data, _is_batched, _search, _write)
+    solve_batch(arguments, first, rows, columns, state, data, True, _is_batched, _search, _write)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from fenchel.kernels.cpu.batch import BATCH, batch_workspace
 from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batch
+from fenchel.kernels.cpu.batch_steep import LISTS, is_steep_batched, solve_steep_batch
 from fenchel.kernels.cpu.batch_step import needs_no_powers
 from fenchel.kernels.cpu.columns import LANES, copy, fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
@@ -86,18 +87,28 @@ def _forward_batches(arguments):
     for_each_batch(arguments, BATCH, solve_entmax_batch)
 
 
+def _forward_steep(arguments):
+    for_each_batch(arguments, BATCH, solve_steep_batch)
+
+
 _forward_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
+_steep_kernel = Kernel(_forward_steep)
 
 
 def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    out, columns = torch.empty_like(scores), scores.shape[1]
+    out, columns, itemsize = torch.empty_like(scores), scores.shape[1], scores.element_size()
+    number = None if isinstance(alpha, Tensor) else alpha
     left: Tensor | int = 0
-    if columns <= LONGER and (isinstance(alpha, Tensor) or is_batched(columns, alpha)):
-        if isinstance(alpha, Tensor) or not needs_no_powers(alpha):
+    kernel, size = None, 0
+    if columns <= LONGER and (number is None or is_batched(columns, number)):
+        kernel, size = _batch_kernel, batch_workspace(columns, itemsize, itemsize)
+    elif number is not None and is_steep_batched(columns, number):
+        kernel, size = _steep_kernel, batch_workspace(columns, itemsize, 8 * LISTS)
+    if kernel is not None:
+        if number is None or not needs_no_powers(number):
             left = torch.empty(scores.shape[0], dtype=torch.float64)
-        size = batch_workspace(columns, scores.element_size(), scores.element_size())
-        if launch(_batch_kernel, scores, alpha, size, scores, out, left, together=BATCH) == 0:
+        if launch(kernel, scores, alpha, size, scores, out, left, together=BATCH) == 0:
             return out
     launch(_forward_kernel, scores, alpha, workspace_size(columns), scores, out, left)
     return out
