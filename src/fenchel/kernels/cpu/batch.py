@@ -11,9 +11,12 @@ import math
 from fenchel.kernels.cpu.columns import LANES, copy, fill, pad
 from fenchel.kernels.cpu.compilation import outlined, scalar
 from fenchel.kernels.cpu.memory import (
+    ROWS_CLAIMED,
     ROWS_LEFT,
     TENSORS,
     advance,
+    as_floats,
+    as_type_of,
     claim,
     floats_at,
     integer_at,
@@ -22,7 +25,7 @@ from fenchel.kernels.cpu.memory import (
     store,
 )
 from fenchel.kernels.cpu.row import largest_of
-from fenchel.kernels.cpu.sharing import alpha_of, matrix_row
+from fenchel.kernels.cpu.sharing import alpha_of, matrix_row, work_of
 
 BATCH = 16  # rows
 SHORT = 256  # columns up to which rows are solved in batches
@@ -71,6 +74,18 @@ def _enter(scores, columns, alpha, centred, data, size, place, state):
 
 
 @scalar
+def wide_data(workspace):
+    """The scores of a batch as float64."""
+    return advance(as_floats(workspace), STATE)
+
+
+@scalar
+def own_data(workspace):
+    """The scores of a batch in the type of their rows."""
+    return as_type_of(workspace, wide_data(workspace))
+
+
+@scalar
 def climb(visit, take_steps, data, size, rows, state):
     """Visit and move the rows until none climbs."""
     climbing = 1.0
@@ -82,12 +97,11 @@ def climb(visit, take_steps, data, size, rows, state):
 
 
 @scalar
-def solve_batch(arguments, first, rows, columns, state, data, centred, takes, search, write):
+def _solve_batch(
+    arguments, first, rows, columns, state, data, centred, takes, begin, search, write
+):
     """Write p of `rows` rows, and for each 1 to the third tensor, if there is one, where it is left to
     other methods, or 0.
-
-    `takes(columns, alpha)` says which rows are solved here, `search` finds their thresholds, and
-    `write` writes p of one. What they see are scores less the largest, if these are to be `centred`.
     """
     lost = advance(state, LOST)
     for i in range(BATCH):
@@ -108,6 +122,7 @@ def solve_batch(arguments, first, rows, columns, state, data, centred, takes, se
                 fill(matrix_row(arguments, 1, first + i, columns), columns, nothing)
                 store(lost, i, EMPTY)
     if entered > 0:
+        begin(data, size, rows, state)
         search(data, size, columns, rows, state)
     left = 0
     for i in range(rows):
@@ -122,3 +137,24 @@ def solve_batch(arguments, first, rows, columns, state, data, centred, takes, se
     claim(arguments, ROWS_LEFT, left)
     if integer_at(arguments, TENSORS + 2) != 0:
         copy(lost, advance(floats_at(arguments, TENSORS + 2), first), rows)
+
+
+@scalar
+def solve_batches(arguments, data_of, centred, takes, begin, search, write):
+    """Solve the rows that this thread claims, BATCH at a time.
+
+    `takes(columns, alpha)` says which rows are solved here. What the others see, at `data_of` the
+    workspace, are scores, less the largest if these are to be `centred`: `begin` and `search` find the
+    thresholds of all rows, and `write` writes p of one.
+    """
+    rows, chunk, columns, workspace = work_of(arguments)
+    state, data = as_floats(workspace), data_of(workspace)
+    start = claim(arguments, ROWS_CLAIMED, chunk)
+    while start < rows:
+        end = min(start + chunk, rows)
+        for first in range(start, end, BATCH):
+            count = min(BATCH, end - first)
+            _solve_batch(
+                arguments, first, count, columns, state, data, centred, takes, begin, search, write
+            )
+        start = claim(arguments, ROWS_CLAIMED, chunk)

@@ -26,13 +26,13 @@ from fenchel.kernels.cpu.batch import (
     PREVIOUS,
     SHORT,
     SLOPE,
-    STATE,
     climb,
-    solve_batch,
+    solve_batches,
+    wide_data,
 )
 from fenchel.kernels.cpu.compilation import outlined, scalar
 from fenchel.kernels.cpu.elementary import power
-from fenchel.kernels.cpu.memory import advance, as_floats, load, maximum, minimum, store
+from fenchel.kernels.cpu.memory import advance, load, maximum, minimum, store
 
 REACH = 1024.0  # the difference of two scores up to there has digits enough in float64
 BLUR = 1 / 12  # the variance of the interval
@@ -69,7 +69,7 @@ def _survey(data, size, place, state):
 
 
 @outlined
-def _begin(state):
+def _guess(state):
     """The first tau of every row that climbs."""
     for i in range(BATCH):
         k, count, low = load(state, ALPHA + i), load(state, MASS + i), load(state, LOW + i)
@@ -131,11 +131,15 @@ def _take_steps(state):
 
 
 @outlined
-def _search(data, size, columns, rows, state):
+def _begin(data, size, rows, state):
     for i in range(rows):
         if load(state, CLIMBING + i) > 0.0:
             _survey(advance(data, i * size), size, i, state)
-    _begin(state)
+    _guess(state)
+
+
+@outlined
+def _search(data, size, columns, rows, state):
     climb(_visit, _take_steps, data, size, rows, state)
 
 
@@ -147,9 +151,6 @@ def _write(data, out, columns, size, spare, place, state):
         store(out, i, 1.0 if p >= 1.0 else (p if p > 0.0 else 0.0))
 
 
-@outlined
-def solve_budget_batch(arguments, first, rows, columns, workspace):
-    """See `solve_batch`."""
-    state = as_floats(workspace)
-    data = advance(state, STATE)
-    solve_batch(arguments, first, rows, columns, state, data, True, _is_batched, _search, _write)
+def solve_budget_batches(arguments):
+    """See `solve_batches`."""
+    solve_batches(arguments, wide_data, True, _is_batched, _begin, _search, _write)

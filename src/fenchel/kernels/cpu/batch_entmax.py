@@ -16,8 +16,8 @@ from fenchel.kernels.cpu.batch import (
     REST,
     SHORT,
     SLOPE,
-    STATE,
-    solve_batch,
+    own_data,
+    solve_batches,
 )
 from fenchel.kernels.cpu.batch_guess import guess_offsets
 from fenchel.kernels.cpu.batch_step import is_polynomial, take_polynomial_steps, take_steps
@@ -26,8 +26,6 @@ from fenchel.kernels.cpu.compilation import outlined, reducing, scalar
 from fenchel.kernels.cpu.entries import coefficients, curved_entry
 from fenchel.kernels.cpu.memory import (
     advance,
-    as_floats,
-    as_type_of,
     load,
     minimum,
     real,
@@ -87,7 +85,9 @@ def _visit(data, groups, place, state):
 
 
 @outlined
-def _climb(data, size, columns, rows, state, model, tolerance):
+def _climb(data, size, columns, rows, state):
+    model = real(data, 0.0)
+    tolerance = tolerance_of(model)
     climbing, visits, polynomial, powers = 1.0, 0, False, False
     for i in range(rows):
         if is_polynomial(load(state, ALPHA + i)):
@@ -118,16 +118,6 @@ def _write(data, out, columns, size, spare, place, state):
         copy(spare, out, columns)
 
 
-@outlined
-def _search(data, size, columns, rows, state):
-    model = real(data, 0.0)
-    guess_offsets(data, size, rows, state, model)
-    _climb(data, size, columns, rows, state, model, tolerance_of(model))
-
-
-@outlined
-def solve_entmax_batch(arguments, first, rows, columns, workspace):
-    """See `solve_batch`."""
-    state = as_floats(workspace)
-    data = as_type_of(workspace, advance(state, STATE))
-    solve_batch(arguments, first, rows, columns, state, data, True, _is_batched, _search, _write)
+def solve_entmax_batches(arguments):
+    """See `solve_batches`."""
+    solve_batches(arguments, own_data, True, _is_batched, guess_offsets, _climb, _write)

@@ -124,8 +124,9 @@ def _sum(data, size, rows, state, again):
 
 
 @outlined
-def guess_offsets(data, size, rows, state, model):
+def guess_offsets(data, size, rows, state):
     """OFFSET of every row that climbs, from its three sums."""
+    model = real(data, 0.0)
     for visit in range(VISITS):
         if _sum(data, size, rows, state, visit > 0) == 0:
             return

@@ -15,12 +15,12 @@ from fenchel.kernels.cpu.batch import (
     OFFSET,
     PREVIOUS,
     SLOPE,
-    STATE,
     climb,
-    solve_batch,
+    solve_batches,
+    wide_data,
 )
 from fenchel.kernels.cpu.compilation import outlined, scalar
-from fenchel.kernels.cpu.memory import advance, as_floats, load, store
+from fenchel.kernels.cpu.memory import load, store
 
 LONGEST = 1024  # columns
 TOLERANCE = 1e-15
@@ -66,9 +66,13 @@ def _take_steps(state):
 
 
 @outlined
-def _search(data, size, columns, rows, state):
+def _begin(data, size, rows, state):
     for i in range(BATCH):
         store(state, OFFSET + i, -1.0)
+
+
+@outlined
+def _search(data, size, columns, rows, state):
     climb(_visit, _take_steps, data, size, rows, state)
 
 
@@ -80,9 +84,6 @@ def _write(data, out, columns, size, spare, place, state):
         store(out, i, u * share if u > 0.0 else 0.0)
 
 
-@outlined
-def solve_normmax_batch(arguments, first, rows, columns, workspace):
-    """See `solve_batch`."""
-    state = as_floats(workspace)
-    data = advance(state, STATE)
-    solve_batch(arguments, first, rows, columns, state, data, True, _is_batched, _search, _write)
+def solve_normmax_batches(arguments):
+    """See `solve_batches`."""
+    solve_batches(arguments, wide_data, True, _is_batched, _begin, _search, _write)

@@ -20,14 +20,14 @@ from fenchel.kernels.cpu.batch import (
     OFFSET,
     SHORT,
     SLOPE,
-    STATE,
     climb,
-    solve_batch,
+    solve_batches,
+    wide_data,
 )
 from fenchel.kernels.cpu.batch_support import BELOW, COUNT, INVERSE, find_probabilities
 from fenchel.kernels.cpu.columns import fill
 from fenchel.kernels.cpu.compilation import outlined, scalar
-from fenchel.kernels.cpu.memory import advance, as_floats, as_indices, load, maximum, store
+from fenchel.kernels.cpu.memory import advance, as_indices, load, maximum, store
 from fenchel.kernels.cpu.selection import list_above
 
 STEEPEST = 1000.0  # alpha
@@ -99,12 +99,16 @@ def _list(data, size, rows, state, listed, places):
 
 
 @outlined
-def _search(data, size, columns, rows, state):
+def _begin(data, size, rows, state):
     for i in range(BATCH):
         inverse = 1.0 / (load(state, ALPHA + i) - 1.0)
         store(state, INVERSE + i, inverse)
         store(state, OFFSET + i, -inverse)
     climb(_visit, _take_steps, data, size, rows, state)
+
+
+@outlined
+def _search(data, size, columns, rows, state):
     listed = advance(data, (BATCH + 1) * size)
     places = advance(listed, BATCH * size)
     find_probabilities(listed, _list(data, size, rows, state, listed, places), state)
@@ -119,9 +123,6 @@ def _write(data, out, columns, size, spare, place, state):
         store(out, int(load(places, j * BATCH)), load(listed, j * BATCH))
 
 
-@outlined
-def solve_steep_batch(arguments, first, rows, columns, workspace):
-    """See `solve_batch`. The scores are not centred, because their differences must be exact."""
-    state = as_floats(workspace)
-    data = advance(state, STATE)
-    solve_batch(arguments, first, rows, columns, state, data, False, _is_batched, _search, _write)
+def solve_steep_batches(arguments):
+    """See `solve_batches`. The scores are not centred, because their differences must be exact."""
+    solve_batches(arguments, wide_data, False, _is_batched, _begin, _search, _write)

@@ -15,14 +15,14 @@ from numba import float64
 from torch import Tensor
 
 from fenchel.kernels.cpu.batch import BATCH, SHORT, batch_workspace
-from fenchel.kernels.cpu.batch_budget import is_batched, solve_budget_batch
+from fenchel.kernels.cpu.batch_budget import is_batched, solve_budget_batches
 from fenchel.kernels.cpu.budget_backward import budget_backward, budget_backward_k
 from fenchel.kernels.cpu.columns import fill
 from fenchel.kernels.cpu.compilation import Kernel, reducing, scalar, sequential
 from fenchel.kernels.cpu.memory import advance, as_floats, as_type_of, load, maximum, real, store
 from fenchel.kernels.cpu.ranking import ranked
 from fenchel.kernels.cpu.selection import ROUNDING, largest_in
-from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, is_left, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 __all__ = ["budget", "budget_backward", "budget_backward_k"]
@@ -165,11 +165,7 @@ def _forward(arguments):
     for_each_row(arguments, _forward_row)
 
 
-def _forward_batches(arguments):
-    for_each_batch(arguments, BATCH, solve_budget_batch)
-
-
-_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
+_kernel, _batch_kernel = Kernel(_forward), Kernel(solve_budget_batches)
 
 
 def budget(scores: Tensor, k: float | Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from numba import float64
 from torch import Tensor
 
 from fenchel.kernels.cpu.batch import BATCH, batch_workspace
-from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batch
-from fenchel.kernels.cpu.batch_steep import LISTS, is_steep_batched, solve_steep_batch
+from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batches
+from fenchel.kernels.cpu.batch_steep import LISTS, is_steep_batched, solve_steep_batches
 from fenchel.kernels.cpu.batch_step import needs_no_powers
 from fenchel.kernels.cpu.columns import LANES, copy, fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
@@ -31,7 +31,7 @@ from fenchel.kernels.cpu.row import (
     solve,
     workspace_size,
 )
-from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, is_left, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
 from fenchel.kernels.cpu.softmax import softmax_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -83,16 +83,8 @@ def _forward(arguments):
     for_each_row(arguments, _left_row)
 
 
-def _forward_batches(arguments):
-    for_each_batch(arguments, BATCH, solve_entmax_batch)
-
-
-def _forward_steep(arguments):
-    for_each_batch(arguments, BATCH, solve_steep_batch)
-
-
-_forward_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
-_steep_kernel = Kernel(_forward_steep)
+_forward_kernel = Kernel(_forward)
+_batch_kernel, _steep_kernel = Kernel(solve_entmax_batches), Kernel(solve_steep_batches)
 
 
 def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from fenchel.kernels.cpu.batch import BATCH, batch_workspace
-from fenchel.kernels.cpu.batch_normmax import is_batched, solve_normmax_batch
+from fenchel.kernels.cpu.batch_normmax import is_batched, solve_normmax_batches
 from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
 from fenchel.kernels.cpu.elementary64 import power64
 from fenchel.kernels.cpu.memory import load, store
 from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
 from fenchel.kernels.cpu.normmax_backward import normmax_backward, normmax_backward_alpha
-from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 __all__ = ["normmax", "normmax_backward", "normmax_backward_alpha"]
@@ -67,11 +67,7 @@ def _forward(arguments):
     for_each_row(arguments, _forward_row)
 
 
-def _forward_batches(arguments):
-    for_each_batch(arguments, BATCH, solve_normmax_batch)
-
-
-_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
+_kernel, _batch_kernel = Kernel(_forward), Kernel(solve_normmax_batches)
 
 
 def normmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
