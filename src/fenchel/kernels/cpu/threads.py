@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from array import array
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -90,8 +91,8 @@ def launch(
     scratch = rows.new_empty(threads * workspace)
     words = [0, 0, 0, count, chunk, columns, place, each_row, scratch.data_ptr(), workspace]
     words += [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
-    block = (ctypes.c_int64 * len(words))(*words)
-    _run(kernel.address(rows.dtype), ctypes.addressof(block), threads)
+    block = array("q", words)
+    _run(kernel.address(rows.dtype), block.buffer_info()[0], threads)
     return block[ROWS_LEFT]
 
 
