@@ -6,6 +6,7 @@ tracing; the values of tensors are checked by the kernels that read them anyway.
 
 import math
 from numbers import Integral, Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -111,7 +112,25 @@ def check_known(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def describe_bound(above: float) -> str:
     """ "above 1 and finite", and "at least 0 and finite" for the number just below it."""
-    return ("at least 0" if -1e-9 < above < 0 else f"above {above:g}") + " and finite"
+    return ("at least 0" if _may_be_zero(above) else f"above {above:g}") + " and finite"
+
+
+def _may_be_zero(above: float) -> bool:
+    return -1e-9 < above < 0
+
+
+def _is_above(value: Any, above: float) -> Any:
+    return value >= 0 if _may_be_zero(above) else value > above
+
+
+def check_bound(values: Tensor, *, name: str, above: float) -> None:
+    """Raise if a value is not above `above` or not finite. Two numbers tell, if all is well."""
+    if values.numel() == 0:
+        return
+    least, largest = (end.item() for end in values.aminmax())  # NaN if there is one
+    if not (_is_above(least, above) and largest < math.inf):
+        holds = _is_above(values, above) & (values < math.inf)
+        check_values(values, holds, name=name, expected=describe_bound(above))
 
 
 def check_values(values: Tensor, holds: Tensor, *, name: str, expected: str) -> None:

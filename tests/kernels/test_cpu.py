@@ -50,12 +50,14 @@ def test_peaked_rows_are_exact(alpha, columns):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("scale", [1e-40, 0.01, 1.0, 100.0, 1e30])
 def test_one_threshold_is_found_in_a_row_of_any_length(scale, dtype):
-    """k from nothing to everything, scores that tie, and infinite ones."""
+    """k from nothing to everything, scores that tie, infinite ones, and some far below the others."""
     for columns in LENGTHS:
-        x = (scale * torch.randn(5, columns, dtype=torch.float64)).to(dtype)
+        x = (scale * torch.randn(6, columns, dtype=torch.float64)).to(dtype)
         x[1, columns // 2 :] = -torch.inf
         x[2] = x[2].bfloat16().to(dtype)
         x[3, 0] = torch.inf
+        x[4, columns // 2 :] -= 1e9
+        x[5, : columns // 2] += 5000.0
         shares = [(fenchel.budget, share * columns) for share in (0.0, 0.01, 0.3, 1.0)]
         few = [(fenchel.budget, k) for k in (1, 2.5, 20) if k <= columns]
         norms = [(fenchel.normmax, alpha) for alpha in (1.05, 1.5, 2.0, 6.0)]
@@ -196,16 +198,28 @@ def test_a_second_process_compiles_nothing():
     assert loaded == used
 
 
+OWN_ALPHAS = torch.tensor([1.0, 1.05, 1.3, 1.5, 1.6, 1.9, 2.0, 2.5, 0.7])[
+    torch.arange(41) % 9, None
+]
+OWN_BUDGETS = torch.tensor([0.0, 0.5, 1.0, 2.5, 4.0])[torch.arange(41) % 5, None]
+TOGETHER = {
+    fenchel.entmax: (1.1, 1.3, 1.5, 1.75, 2.0, 2.5, 6.0, OWN_ALPHAS),
+    fenchel.normmax: (2.0,),
+    fenchel.budget: (0.5, 2.0, 5, OWN_BUDGETS),
+}
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("columns", [5, 64, 100, 256, 700])
-def test_a_row_gets_among_others_what_it_gets_alone(columns, dtype):
-    """Short rows are solved many at a time, whatever the alpha of each."""
+@pytest.mark.parametrize("function", TOGETHER, ids=lambda function: function.__name__)
+def test_a_row_gets_among_others_what_it_gets_alone(function, columns, dtype):
+    """Short rows are solved many at a time, whatever the parameter of each."""
     x = torch.randn(41, columns, dtype=dtype)
     x[3], x[7, 1], x[20] = -torch.inf, torch.nan, 0.0
-    own = torch.tensor([1.0, 1.05, 1.3, 1.5, 1.6, 1.9, 2.0, 2.5, 0.7])[torch.arange(41) % 9, None]
-    for alpha in (1.1, 1.3, 1.5, 1.75, 2.0, own):
-        together = on("cpu", fenchel.entmax, x, alpha)
+    x[21], x[22, 2:] = 100 * x[21], -1e9
+    for value in TOGETHER[function]:
+        together = on("cpu", function, x, value)
         for i, p in enumerate(together):
-            each = alpha[i] if isinstance(alpha, Tensor) else alpha
-            alone = on("cpu", fenchel.entmax, x[i], each)
+            each = value[i] if isinstance(value, Tensor) else value
+            alone = on("cpu", function, x[i], each)
             assert torch.equal(p.nan_to_num(-1.0), alone.nan_to_num(-1.0))

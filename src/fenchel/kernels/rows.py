@@ -42,14 +42,18 @@ def parameter_to_rows(value: float | Tensor, like: Tensor, dim: int) -> float | 
     """A number stays one; a tensor becomes float64 of shape (rows, 1)."""
     if not isinstance(value, Tensor):
         return value
-    shape = list(like.shape)
-    shape[dim] = 1
     wide = torch.float32 if like.device.type == "mps" else torch.float64
-    return value.to(wide).expand(shape).movedim(dim, -1).reshape(-1, 1).contiguous()
+    if value.numel() * like.shape[dim] != like.numel():  # else there is one a row, in their order
+        shape = list(like.shape)
+        shape[dim] = 1
+        value = value.expand(shape).movedim(dim, -1)
+    return value.to(wide).reshape(-1, 1).contiguous()
 
 
 def parameter_from_rows(rows: Tensor, like: Tensor, value: Tensor, dim: int) -> Tensor:
     """Sum per-row gradients back to the shape and dtype of the parameter they belong to."""
+    if rows.numel() == value.numel():
+        return rows.view(value.shape).to(value.dtype)
     shape = list(like.shape)
     shape[dim] = 1
     moved = [size for position, size in enumerate(shape) if position != len(shape) + dim]

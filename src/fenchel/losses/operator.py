@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fenchel import dispatch
-from fenchel.checks import check_values, describe_bound
+from fenchel.checks import check_bound
 from fenchel.kernels.operators import Overloads, forward_mode, keep_number, kept
 from fenchel.kernels.reference.entmax_loss import counted, dense_target, loss_slope_alpha
 from fenchel.kernels.rows import at_least_float32, over_batch, parameter_to_rows, to_rows
@@ -67,8 +67,7 @@ def check_loss_values(
     if target.is_cuda:
         return
     if isinstance(alpha, Tensor):
-        valid = (alpha > 0) & (alpha < torch.inf)
-        check_values(alpha, valid, name="alpha", expected=describe_bound(0))
+        check_bound(alpha, name="alpha", above=0)
     check_target_values(target, classes, ignore_index)
 
 
@@ -85,8 +84,11 @@ def _run(
     rows = _to_rows(scores, target, alpha)
     loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
-    losses = scores.new_empty(batch).copy_(loss.view(batch))  # no view: it may be changed in place
-    return losses, normalizer.view(batch), *found
+    if loss.shape != batch or loss.dtype != scores.dtype:
+        loss = scores.new_empty(batch).copy_(
+            loss.view(batch)
+        )  # no view: it may be changed in place
+    return loss, normalizer.view(batch), *found
 
 
 def _found(scores: Tensor, target: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:

@@ -23,11 +23,10 @@ from torch import Tensor
 from fenchel import dispatch
 from fenchel.checks import (
     canonical_dim,
+    check_bound,
     check_mask,
     check_parameter,
     check_scores,
-    check_values,
-    describe_bound,
 )
 from fenchel.kernels.operators import Overloads
 from fenchel.kernels.rows import (
@@ -129,9 +128,7 @@ class MapOperator(Generic[Solution]):
         if scores.numel() == 0:
             return self._empty(scores)
         if isinstance(value, Tensor) and not value.is_cuda:  # looking would stop a GPU
-            above = value >= 0 if self.above == BELOW_ZERO else value > self.above
-            expected = describe_bound(self.above)
-            check_values(value, above & (value < torch.inf), name=self.parameter, expected=expected)
+            check_bound(value, name=self.parameter, above=self.above)
         solve, strided = dispatch.kernel(self.name, self.name, scores)
         if strided:
             return solve(scores, value, mask, dim)

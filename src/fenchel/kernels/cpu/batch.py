@@ -1,4 +1,4 @@
-"""Short rows, BATCH at a time: p of each for 1 < alpha <= 2.
+"""Short rows, BATCH at a time: what the maps that solve them so have in common.
 
 A short row waits for every sum and division of its search. So every visit goes along all rows of a
 batch before one vector of steps is made of their sums. Rows that another kernel must solve are left.
@@ -8,50 +8,31 @@ from __future__ import annotations
 
 import math
 
-from numba import float64
-
-from fenchel.kernels.cpu.batch_guess import guess_offsets
-from fenchel.kernels.cpu.batch_step import (
-    ALPHA,
-    BATCH,
-    BEND,
-    CLIMBING,
-    LOST,
-    MASS,
-    NEAR,
-    OFFSET,
-    PREVIOUS,
-    REST,
-    SLOPE,
-    STATE,
-    is_polynomial,
-    take_polynomial_steps,
-    take_steps,
-)
 from fenchel.kernels.cpu.columns import LANES, copy, fill, pad
-from fenchel.kernels.cpu.compilation import outlined, reducing, scalar
-from fenchel.kernels.cpu.entries import coefficients, curved_entry
+from fenchel.kernels.cpu.compilation import outlined, scalar
 from fenchel.kernels.cpu.memory import (
+    ROWS_CLAIMED,
+    ROWS_LEFT,
     TENSORS,
     advance,
     as_floats,
+    as_type_of,
+    claim,
     floats_at,
     integer_at,
     load,
-    minimum,
     real,
     store,
 )
-from fenchel.kernels.cpu.normalizer import POWER_RUN, sums
-from fenchel.kernels.cpu.probabilities import write
-from fenchel.kernels.cpu.row import largest_of, tolerance_of
-from fenchel.kernels.cpu.sharing import alpha_of, matrix_row
+from fenchel.kernels.cpu.row import largest_of
+from fenchel.kernels.cpu.sharing import alpha_of, matrix_row, work_of
 
-SHORT = 256  # columns up to which rows are solved in batches,
-LONGER = 1024  # and for alpha up to DENSE, where most columns are in the support
-DENSE = 1.2
+BATCH = 16  # rows
+SHORT = 256  # columns up to which rows are solved in batches
+# The float64 numbers of every row, and where they begin
+(ALPHA, LARGEST, OFFSET, REST, PREVIOUS, CLIMBING, LOST) = (BATCH * i for i in range(7))
+(MASS, SLOPE, BEND, NEAR, LOW, HIGH, STATE) = (BATCH * i for i in range(7, 14))
 EMPTY = -1.0  # stands for a row whose p is written already
-ALONE = 1.5  # tolerances; a score whose A is that near has everything, to the last bit
 
 
 def padded(columns: int) -> int:
@@ -62,33 +43,28 @@ def padded(columns: int) -> int:
 row_size = scalar(padded)
 
 
-def batch_workspace(columns: int) -> int:
-    """Numbers of scratch memory for a batch: its state, its scores, and one row more."""
-    return 2 * STATE + (BATCH + 1) * padded(columns) + 2
-
-
-def is_batched(columns: int, alpha: float) -> bool:
-    """Whether such a row is solved in a batch."""
-    return 1.0 < alpha <= 2.0 and (columns <= SHORT or (columns <= LONGER and alpha <= DENSE))
-
-
-_is_batched = scalar(is_batched)
+def batch_workspace(columns: int, itemsize: int, inside: int) -> int:
+    """Numbers of scratch memory, of `itemsize` bytes each, for the state of a batch, its scores, and
+    one row more, of `inside` bytes each."""
+    return (8 * STATE + inside * (BATCH + 1) * padded(columns)) // itemsize
 
 
 @outlined
-def _enter(scores, columns, alpha, data, size, place, state):
-    """Copy x - largest, padded with -inf, and begin at the largest score."""
+def _enter(scores, columns, alpha, centred, data, size, place, state):
+    """Copy x, or x - largest, padded with -inf, and begin at the largest score."""
     if columns == size:
-        largest = largest_of(scores, size // LANES)
+        largest = real(data, largest_of(scores, size // LANES))
     else:
         copy(scores, data, columns)
         pad(data, columns, -math.inf)
         largest = largest_of(data, size // LANES)
     solvable = math.isfinite(largest)
     if solvable:
+        pivot = largest if centred else real(data, 0.0)
         for i in range(columns):
-            store(data, i, load(scores, i) - largest)
+            store(data, i, real(data, load(scores, i)) - pivot)
     store(state, ALPHA + place, alpha)
+    store(state, LARGEST + place, largest)
     store(state, OFFSET + place, 0.0)
     store(state, REST + place, 0.0)
     store(state, PREVIOUS + place, math.inf)
@@ -97,104 +73,88 @@ def _enter(scores, columns, alpha, data, size, place, state):
     return largest
 
 
-@reducing
-def _curved_run(data, groups, row):
-    mass, slope, bend = real(data, 0.0), real(data, 0.0), real(data, 0.0)
-    near = real(data, math.inf)
-    for i in range(groups * LANES):
-        p, s, b, t = curved_entry(load(data, i), row)
-        mass += p
-        slope += s
-        bend += b
-        near = minimum(near, t)
-    return mass, slope, bend, near
+@scalar
+def wide_data(workspace):
+    """The scores of a batch as float64."""
+    return advance(as_floats(workspace), STATE)
 
 
-@outlined
-def _visit(data, groups, place, state):
-    """The sums of a row; powers need also that of p^(3 - 2 alpha), and what is nearest to the edge."""
-    offset, rest = load(state, OFFSET + place), load(state, REST + place)
-    alpha, zero = load(state, ALPHA + place), real(data, 0.0)
-    mass, slope, bend, near = 0.0, 0.0, 0.0, math.inf
-    if is_polynomial(alpha):
-        mass, slope = sums(data, groups, zero, offset, rest, alpha)
-    else:
-        row = coefficients(zero, offset, rest, alpha)
-        for start in range(0, groups, POWER_RUN):
-            part = advance(data, start * LANES)
-            p, s, b, t = _curved_run(part, min(POWER_RUN, groups - start), row)
-            mass += p
-            slope += s
-            bend += b
-            near = min(near, float64(t))
-    store(state, MASS + place, mass)
-    store(state, SLOPE + place, slope)
-    store(state, BEND + place, bend)
-    store(state, NEAR + place, near)
+@scalar
+def own_data(workspace):
+    """The scores of a batch in the type of their rows."""
+    return as_type_of(workspace, wide_data(workspace))
 
 
-@outlined
-def _climb(data, size, columns, rows, state, model, tolerance):
-    climbing, visits, polynomial, powers = 1.0, 0, False, False
-    for i in range(rows):
-        if is_polynomial(load(state, ALPHA + i)):
-            polynomial = True
-        else:
-            powers = True
+@scalar
+def climb(visit, take_steps, data, size, rows, state):
+    """Visit and move the rows until none climbs."""
+    climbing = 1.0
     while climbing > 0.0:
         for i in range(rows):
             if load(state, CLIMBING + i) > 0.0:
-                _visit(advance(data, i * size), size // LANES, i, state)
-        climbing, visits = 0.0, visits + 1
-        if polynomial:
-            climbing += take_polynomial_steps(state, tolerance)
-        if powers:
-            climbing += take_steps(state, float64(columns), visits, model, tolerance)
+                visit(advance(data, i * size), size, i, state)
+        climbing = take_steps(state)
 
 
-@outlined
-def _write(data, out, columns, size, spare, place, state):
-    offset, rest = load(state, OFFSET + place), load(state, REST + place)
-    alpha, zero = load(state, ALPHA + place), real(data, 0.0)
-    if not is_polynomial(alpha) and abs(offset + rest) <= ALONE * tolerance_of(zero):
-        offset, rest = 0.0, 0.0
-    if size == columns:
-        write(data, out, size // LANES, zero, offset, rest, alpha, 1.0)
-    else:
-        write(data, spare, size // LANES, zero, offset, rest, alpha, 1.0)
-        copy(spare, out, columns)
-
-
-@outlined
-def solve_batch(arguments, first, rows, columns, workspace):
+@scalar
+def _solve_batch(
+    arguments, first, rows, columns, state, data, centred, takes, begin, search, write
+):
     """Write p of `rows` rows, and for each 1 to the third tensor, if there is one, where it is left to
-    other methods, or 0."""
-    state, data = as_floats(workspace), advance(workspace, 2 * STATE)
+    other methods, or 0.
+    """
     lost = advance(state, LOST)
     for i in range(BATCH):
         store(lost, i, 1.0)
         store(state, CLIMBING + i, 0.0)
         store(state, ALPHA + i, 2.0)
-    size, model, entered = row_size(columns), real(workspace, 0.0), 0
+    size, entered = row_size(columns), 0
     for i in range(rows):
         alpha = alpha_of(arguments, first + i)
-        if _is_batched(columns, alpha):
+        if takes(columns, alpha):
             scores = matrix_row(arguments, 0, first + i, columns)
-            largest = _enter(scores, columns, alpha, advance(data, i * size), size, i, state)
+            largest = _enter(
+                scores, columns, alpha, centred, advance(data, i * size), size, i, state
+            )
             entered += 1
             if not math.isfinite(largest):
                 nothing = 0.0 if largest < 0.0 else math.nan
                 fill(matrix_row(arguments, 1, first + i, columns), columns, nothing)
                 store(lost, i, EMPTY)
     if entered > 0:
-        guess_offsets(data, size, rows, state, model)
-        _climb(data, size, columns, rows, state, model, tolerance_of(model))
-        for i in range(rows):
-            if load(lost, i) == EMPTY:
-                store(lost, i, 0.0)
-            elif load(lost, i) == 0.0:
-                out = matrix_row(arguments, 1, first + i, columns)
-                spare = advance(data, BATCH * size)
-                _write(advance(data, i * size), out, columns, size, spare, i, state)
+        begin(data, size, rows, state)
+        search(data, size, columns, rows, state)
+    left = 0
+    for i in range(rows):
+        if load(lost, i) > 0.0:
+            left += 1
+        elif load(lost, i) == EMPTY:
+            store(lost, i, 0.0)
+        else:
+            out = matrix_row(arguments, 1, first + i, columns)
+            spare = advance(data, BATCH * size)
+            write(advance(data, i * size), out, columns, size, spare, i, state)
+    claim(arguments, ROWS_LEFT, left)
     if integer_at(arguments, TENSORS + 2) != 0:
         copy(lost, advance(floats_at(arguments, TENSORS + 2), first), rows)
+
+
+@scalar
+def solve_batches(arguments, data_of, centred, takes, begin, search, write):
+    """Solve the rows that this thread claims, BATCH at a time.
+
+    `takes(columns, alpha)` says which rows are solved here. What the others see, at `data_of` the
+    workspace, are scores, less the largest if these are to be `centred`: `begin` and `search` find the
+    thresholds of all rows, and `write` writes p of one.
+    """
+    rows, chunk, columns, workspace = work_of(arguments)
+    state, data = as_floats(workspace), data_of(workspace)
+    start = claim(arguments, ROWS_CLAIMED, chunk)
+    while start < rows:
+        end = min(start + chunk, rows)
+        for first in range(start, end, BATCH):
+            count = min(BATCH, end - first)
+            _solve_batch(
+                arguments, first, count, columns, state, data, centred, takes, begin, search, write
+            )
+        start = claim(arguments, ROWS_CLAIMED, chunk)

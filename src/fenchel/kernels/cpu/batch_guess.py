@@ -15,16 +15,8 @@ import math
 
 from numba import float64
 
-from fenchel.kernels.cpu.batch_step import (
-    ALPHA,
-    BATCH,
-    BEND,
-    CLIMBING,
-    MASS,
-    OFFSET,
-    SLOPE,
-    is_polynomial,
-)
+from fenchel.kernels.cpu.batch import ALPHA, BATCH, BEND, CLIMBING, MASS, OFFSET, SLOPE
+from fenchel.kernels.cpu.batch_step import is_polynomial
 from fenchel.kernels.cpu.compilation import outlined, reducing, scalar
 from fenchel.kernels.cpu.elementary import exp, log
 from fenchel.kernels.cpu.memory import advance, load, maximum, real, store
@@ -132,8 +124,9 @@ def _sum(data, size, rows, state, again):
 
 
 @outlined
-def guess_offsets(data, size, rows, state, model):
+def guess_offsets(data, size, rows, state):
     """OFFSET of every row that climbs, from its three sums."""
+    model = real(data, 0.0)
     for visit in range(VISITS):
         if _sum(data, size, rows, state, visit > 0) == 0:
             return

@@ -12,16 +12,24 @@ import math
 
 from numba import float64
 
+from fenchel.kernels.cpu.batch import (
+    ALPHA,
+    BATCH,
+    BEND,
+    CLIMBING,
+    LOST,
+    MASS,
+    NEAR,
+    OFFSET,
+    PREVIOUS,
+    REST,
+    SLOPE,
+)
 from fenchel.kernels.cpu.compilation import outlined, scalar
 from fenchel.kernels.cpu.elementary import power
 from fenchel.kernels.cpu.memory import load, real, store
 from fenchel.kernels.cpu.normalizer import SMALL, newton_step
 
-BATCH = 16  # rows
-# The float64 numbers of every row, and where they begin
-(ALPHA, OFFSET, REST, PREVIOUS, CLIMBING, LOST, MASS, SLOPE, BEND, NEAR, STATE) = (
-    BATCH * i for i in range(11)
-)
 VISITS = 8  # to a row, at most
 ROUNDING = 4.0  # tolerances; |F - 1| below that may rise
 TINY = 1e-30

@@ -14,13 +14,15 @@ import torch
 from numba import float64
 from torch import Tensor
 
+from fenchel.kernels.cpu.batch import BATCH, SHORT, batch_workspace
+from fenchel.kernels.cpu.batch_budget import is_batched, solve_budget_batches
 from fenchel.kernels.cpu.budget_backward import budget_backward, budget_backward_k
 from fenchel.kernels.cpu.columns import fill
 from fenchel.kernels.cpu.compilation import Kernel, reducing, scalar, sequential
 from fenchel.kernels.cpu.memory import advance, as_floats, as_type_of, load, maximum, real, store
 from fenchel.kernels.cpu.ranking import ranked
 from fenchel.kernels.cpu.selection import ROUNDING, largest_in
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
 from fenchel.kernels.cpu.threads import launch
 
 __all__ = ["budget", "budget_backward", "budget_backward_k"]
@@ -136,6 +138,8 @@ def _write_all(row, columns, bound, out):
 
 @sequential
 def _forward_row(arguments, row, k, columns, workspace):
+    if not is_left(arguments, row):
+        return
     scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
     near = as_floats(workspace)
     values = as_type_of(scores, advance(near, columns))
@@ -161,12 +165,19 @@ def _forward(arguments):
     for_each_row(arguments, _forward_row)
 
 
-_kernel = Kernel(_forward)
+_kernel, _batch_kernel = Kernel(_forward), Kernel(solve_budget_batches)
 
 
 def budget(scores: Tensor, k: float | Tensor) -> Tensor:
     """p of every row; a tensor `k` holds one float64 a row."""
-    columns, out = scores.shape[1], torch.empty_like(scores)
+    out, columns, itemsize = torch.empty_like(scores), scores.shape[1], scores.element_size()
+    left: Tensor | int = 0
+    short = columns <= SHORT and scores.dtype == torch.float32
+    if short and (isinstance(k, Tensor) or is_batched(columns, k)):
+        left = torch.empty(scores.shape[0], dtype=torch.float64)
+        size = batch_workspace(columns, itemsize, 8)
+        if launch(_batch_kernel, scores, k, size, scores, out, left, together=BATCH) == 0:
+            return out
     floats = 2 * columns + (columns + BLOCK - 1) // BLOCK
-    launch(_kernel, scores, k, floats * (8 // scores.element_size()), scores, out)
+    launch(_kernel, scores, k, floats * (8 // itemsize), scores, out, left)
     return out

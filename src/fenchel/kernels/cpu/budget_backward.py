@@ -6,8 +6,6 @@ Where p is NaN so is the gradient.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from numba import float64
 from torch import Tensor
@@ -24,9 +22,9 @@ def _sums(grad, p, columns):
     zero, one = real(p, 0.0), real(p, 1.0)
     total, size = 0.0, 0.0
     for i in range(columns):
-        between = load(p, i) > zero and load(p, i) < one
-        nothing = 0.0 if load(p, i) == load(p, i) else math.nan
-        total += float64(load(grad, i)) if between else nothing
+        q, g = load(p, i), float64(load(grad, i))  # loads under a condition would make no vectors
+        between = (q > zero) & (q < one)
+        total += g if between else float64(q * zero)
         size += 1.0 if between else 0.0
     return total, size
 
@@ -38,8 +36,9 @@ def _backward_row(arguments, row, k, columns, workspace):
     total, size = _sums(grad, p, columns)
     mean = total / max(size, 1.0)
     for i in range(columns):
-        outside = load(p, i) <= zero or load(p, i) >= one
-        store(out, i, 0.0 if outside else float64(load(grad, i)) - mean)
+        q, g = load(p, i), float64(load(grad, i))
+        outside = (q <= zero) | (q >= one)
+        store(out, i, 0.0 if outside else g - mean)
     store(floats_at(arguments, TENSORS + 3), row, mean)
 
 

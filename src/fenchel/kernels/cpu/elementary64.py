@@ -94,6 +94,19 @@ def rough_log64(x):
 
 
 @scalar
+def log64(x):
+    """log x for a normal x > 0, to the last bits."""
+    n, m = _binade(x)
+    r = (m - 1.0) / (m + 1.0)
+    s = r * r
+    q = s * s
+    low = (1 / 3 + s * (1 / 5)) + q * ((1 / 7 + s * (1 / 9)) + q * (1 / 11 + s * (1 / 13)))
+    high = (1 / 15 + s * (1 / 17)) + q * (1 / 19 + s * (1 / 21))
+    series = low + (q * q * q) * high
+    return n * LN_2_HIGH + (2.0 * r + (2.0 * r * (s * series) + n * LN_2_LOW))
+
+
+@scalar
 def exp64(x):
     """e^x for x ≤ 700, zero below −708."""
     inside = x if x > SMALLEST else SMALLEST

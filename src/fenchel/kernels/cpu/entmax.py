@@ -13,13 +13,15 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import LONGER, batch_workspace, is_batched, solve_batch
-from fenchel.kernels.cpu.batch_step import BATCH, needs_no_powers
+from fenchel.kernels.cpu.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batches
+from fenchel.kernels.cpu.batch_steep import LISTS, is_steep_batched, solve_steep_batches
+from fenchel.kernels.cpu.batch_step import needs_no_powers
 from fenchel.kernels.cpu.columns import LANES, copy, fill
 from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
 from fenchel.kernels.cpu.entmax_backward import entmax_backward
-from fenchel.kernels.cpu.memory import TENSORS, advance, floats_at, integer_at, load
+from fenchel.kernels.cpu.memory import advance, load
 from fenchel.kernels.cpu.probabilities import write
 from fenchel.kernels.cpu.row import (
     BLOCK,
@@ -29,7 +31,7 @@ from fenchel.kernels.cpu.row import (
     solve,
     workspace_size,
 )
-from fenchel.kernels.cpu.sharing import for_each_batch, for_each_row, matrix_row
+from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
 from fenchel.kernels.cpu.softmax import softmax_row
 from fenchel.kernels.cpu.threads import launch
 
@@ -73,8 +75,7 @@ def _forward_row(arguments, row, alpha, columns, workspace):
 
 @sequential
 def _left_row(arguments, row, alpha, columns, workspace):
-    listed = integer_at(arguments, TENSORS + 2) != 0
-    if not listed or load(floats_at(arguments, TENSORS + 2), row) > 0.0:
+    if is_left(arguments, row):
         _forward_row(arguments, row, alpha, columns, workspace)
 
 
@@ -82,23 +83,24 @@ def _forward(arguments):
     for_each_row(arguments, _left_row)
 
 
-def _forward_batches(arguments):
-    for_each_batch(arguments, BATCH, solve_batch)
-
-
-_forward_kernel, _batch_kernel = Kernel(_forward), Kernel(_forward_batches)
+_forward_kernel = Kernel(_forward)
+_batch_kernel, _steep_kernel = Kernel(solve_entmax_batches), Kernel(solve_steep_batches)
 
 
 def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    out, columns = torch.empty_like(scores), scores.shape[1]
+    out, columns, itemsize = torch.empty_like(scores), scores.shape[1], scores.element_size()
+    number = None if isinstance(alpha, Tensor) else alpha
     left: Tensor | int = 0
-    if columns <= LONGER and (isinstance(alpha, Tensor) or is_batched(columns, alpha)):
-        if isinstance(alpha, Tensor) or not needs_no_powers(alpha):
+    kernel, size = None, 0
+    if columns <= LONGER and (number is None or is_batched(columns, number)):
+        kernel, size = _batch_kernel, batch_workspace(columns, itemsize, itemsize)
+    elif number is not None and is_steep_batched(columns, number):
+        kernel, size = _steep_kernel, batch_workspace(columns, itemsize, 8 * LISTS)
+    if kernel is not None:
+        if number is None or not needs_no_powers(number):
             left = torch.empty(scores.shape[0], dtype=torch.float64)
-        size = batch_workspace(columns)
-        launch(_batch_kernel, scores, alpha, size, scores, out, left, together=BATCH)
-        if isinstance(left, int) or not left.any():
+        if launch(kernel, scores, alpha, size, scores, out, left, together=BATCH) == 0:
             return out
     launch(_forward_kernel, scores, alpha, workspace_size(columns), scores, out, left)
     return out

@@ -139,8 +139,8 @@ def entmax_loss(
     scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """The loss of every row and its normaliser A (float64; -inf for a row that is ignored)."""
-    loss = scores.new_zeros(scores.shape[0])
-    normalizer = scores.new_full((scores.shape[0],), -math.inf, dtype=torch.float64)
+    loss = scores.new_empty(scores.shape[0])
+    normalizer = scores.new_empty(scores.shape[0], dtype=torch.float64)
     words = target_words(target, ignore_index, smoothing)
     workspace = workspace_size(scores.shape[1]) + BLOCK * LANES
     launch(_kernel, scores, alpha, workspace, scores, *words, loss, normalizer)

@@ -1,6 +1,6 @@
 """Typed memory for the compiled kernels: pointers without bounds or sign tests, and atomics.
 
-A kernel receives one pointer to a block of 64-bit words, of type `Arguments`. The first two are
+A kernel receives one pointer to a block of 64-bit words, of type `Arguments`. The first three are
 counters that its threads share; the others are sizes and addresses.
 """
 
@@ -17,6 +17,7 @@ from numba.extending import intrinsic, models, register_model
 (
     ROWS_CLAIMED,
     THREADS_STARTED,
+    ROWS_LEFT,
     ROWS,
     CHUNK,
     COLUMNS,
@@ -25,7 +26,7 @@ from numba.extending import intrinsic, models, register_model
     WORKSPACE,
     WORKSPACE_SIZE,
     TENSORS,
-) = range(10)
+) = range(11)
 
 
 class Arguments(types.Opaque):

@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from fenchel.kernels.cpu.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.batch_normmax import is_batched, solve_normmax_batches
 from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
 from fenchel.kernels.cpu.elementary64 import power64
 from fenchel.kernels.cpu.memory import load, store
@@ -65,12 +67,16 @@ def _forward(arguments):
     for_each_row(arguments, _forward_row)
 
 
-_kernel = Kernel(_forward)
+_kernel, _batch_kernel = Kernel(_forward), Kernel(solve_normmax_batches)
 
 
 def normmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
     """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    out = torch.empty_like(scores)
-    workspace = near_peak_workspace(scores.shape[1], scores.element_size())
-    launch(_kernel, scores, alpha, workspace, scores, out)
+    out, columns, itemsize = torch.empty_like(scores), scores.shape[1], scores.element_size()
+    if not isinstance(alpha, Tensor) and is_batched(columns, alpha):
+        workspace = batch_workspace(columns, itemsize, 8)
+        launch(_batch_kernel, scores, alpha, workspace, scores, out, 0, together=BATCH)
+    else:
+        workspace = near_peak_workspace(columns, itemsize)
+        launch(_kernel, scores, alpha, workspace, scores, out)
     return out

@@ -32,7 +32,7 @@ def own_workspace(arguments):
 
 
 @scalar
-def _work(arguments):
+def work_of(arguments):
     """(rows in all, rows claimed at once, columns, this thread's workspace)"""
     rows, chunk = integer_at(arguments, ROWS), integer_at(arguments, CHUNK)
     return rows, chunk, integer_at(arguments, COLUMNS), own_workspace(arguments)
@@ -41,7 +41,7 @@ def _work(arguments):
 @scalar
 def for_each_row(arguments, do_row):
     """Call `do_row(arguments, row, alpha, columns, workspace)` for the rows this thread claims."""
-    rows, chunk, columns, workspace = _work(arguments)
+    rows, chunk, columns, workspace = work_of(arguments)
     start = claim(arguments, ROWS_CLAIMED, chunk)
     while start < rows:
         for row in range(start, min(start + chunk, rows)):
@@ -50,21 +50,16 @@ def for_each_row(arguments, do_row):
 
 
 @scalar
-def for_each_batch(arguments, size, do_batch):
-    """Call `do_batch(arguments, first, count, columns, workspace)` for up to `size` rows at a time."""
-    rows, chunk, columns, workspace = _work(arguments)
-    start = claim(arguments, ROWS_CLAIMED, chunk)
-    while start < rows:
-        end = min(start + chunk, rows)
-        for first in range(start, end, size):
-            do_batch(arguments, first, min(size, end - first), columns, workspace)
-        start = claim(arguments, ROWS_CLAIMED, chunk)
-
-
-@scalar
 def alpha_of(arguments, row):
     """The alpha of a row."""
     return load(floats_at(arguments, ALPHA), row * integer_at(arguments, ALPHA_STRIDE))
+
+
+@scalar
+def is_left(arguments, row):
+    """Whether another kernel has left the row to this one: the third tensor says so, if there is one."""
+    listed = integer_at(arguments, TENSORS + 2) != 0
+    return not listed or load(floats_at(arguments, TENSORS + 2), row) > 0.0
 
 
 @scalar

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from array import array
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor
 
 from fenchel.kernels.cpu.compilation import Kernel
+from fenchel.kernels.cpu.memory import ROWS_LEFT
 
 ELEMENTS_PER_THREAD = 16384
 CHUNKS_PER_THREAD = 8
@@ -67,15 +69,17 @@ def launch(
     workspace: int,
     *arguments: Tensor | int,
     together: int = 1,
-) -> None:
+) -> int:
     """Run `kernel` over the rows of a matrix, with `alpha` a number or one float64 a row.
+
+    Returns how many rows it has left to another kernel.
 
     `arguments` are the tensors and numbers it reads and writes, `workspace` how many numbers of
     scratch memory each of its threads needs, `together` how many rows it treats at a time.
     """
     count, columns = rows.shape
     if rows.numel() == 0:
-        return
+        return 0
     if isinstance(alpha, Tensor):
         place, each_row = alpha.data_ptr(), int(alpha.numel() > 1)
     else:
@@ -85,10 +89,11 @@ def launch(
     chunk = count if threads == 1 else max(1, count // (threads * CHUNKS_PER_THREAD))
     chunk = (chunk + together - 1) // together * together
     scratch = rows.new_empty(threads * workspace)
-    words = [0, 0, count, chunk, columns, place, each_row, scratch.data_ptr(), workspace]
+    words = [0, 0, 0, count, chunk, columns, place, each_row, scratch.data_ptr(), workspace]
     words += [a.data_ptr() if isinstance(a, Tensor) else a for a in arguments]
-    block = (ctypes.c_int64 * len(words))(*words)
-    _run(kernel.address(rows.dtype), ctypes.addressof(block), threads)
+    block = array("q", words)
+    _run(kernel.address(rows.dtype), block.buffer_info()[0], threads)
+    return block[ROWS_LEFT]
 
 
 @cache
