@@ -85,9 +85,8 @@ def _run(
     loss, normalizer = solve(*rows, ignore_index, smoothing)
     batch = scores.shape[:-1]
     if loss.shape != batch or loss.dtype != scores.dtype:
-        loss = scores.new_empty(batch).copy_(
-            loss.view(batch)
-        )  # no view: it may be changed in place
+        # No view: it may be changed in place.
+        loss = scores.new_empty(batch).copy_(loss.view(batch))
     return loss, normalizer.view(batch), *found
 
 
