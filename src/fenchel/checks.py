@@ -13,6 +13,8 @@ from torch import Tensor
 
 from fenchel.errors import rule
 
+BELOW_ZERO = -1e-300  # the bound of a parameter that may be 0
+
 
 def check_scores(scores: Tensor, name: str = "scores") -> None:
     check_tensor(scores, name)
@@ -112,15 +114,11 @@ def check_known(name: str, value: str, known: tuple[str, ...]) -> None:
 
 def describe_bound(above: float) -> str:
     """ "above 1 and finite", and "at least 0 and finite" for the number just below it."""
-    return ("at least 0" if _may_be_zero(above) else f"above {above:g}") + " and finite"
-
-
-def _may_be_zero(above: float) -> bool:
-    return -1e-9 < above < 0
+    return ("at least 0" if above == BELOW_ZERO else f"above {above:g}") + " and finite"
 
 
 def _is_above(value: Any, above: float) -> Any:
-    return value >= 0 if _may_be_zero(above) else value > above
+    return value >= 0 if above == BELOW_ZERO else value > above
 
 
 def check_bound(values: Tensor, *, name: str, above: float) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fenchel.checks import canonical_dim, check_number, check_scores
+from fenchel.checks import BELOW_ZERO, canonical_dim, check_number, check_scores
 from fenchel.errors import rule
-from fenchel.maps.operator import BELOW_ZERO, MapOperator
+from fenchel.maps.operator import MapOperator
 
 BUDGET = MapOperator[Tensor]("budget", "k", above=BELOW_ZERO)
 

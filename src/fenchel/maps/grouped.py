@@ -18,7 +18,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.maps.operator import BELOW_ZERO, MapOperator
+from fenchel.checks import BELOW_ZERO
+from fenchel.maps.operator import MapOperator
 
 
 class GroupedMapOperator(MapOperator[tuple[Tensor, Tensor]]):

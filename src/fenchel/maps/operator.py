@@ -38,8 +38,6 @@ from fenchel.kernels.rows import (
 )
 from fenchel.maps.rule import rule_of
 
-BELOW_ZERO = -1e-300  # the bound of a parameter that may be 0
-
 Parameter = float | Tensor
 Solution = TypeVar("Solution", Tensor, tuple[Tensor, Tensor])  # p, or p and the groups
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fenchel.checks import check_known, check_number
+from fenchel.checks import BELOW_ZERO, check_known, check_number
 from fenchel.errors import rule
-from fenchel.maps.operator import BELOW_ZERO
 
 ATTENTIONS = ("dot", "general", "additive")
 BASIS_WIDTHS = (0.03, 0.1, 0.3)  # standard deviations of the functions of "combined" on [0, 1]
