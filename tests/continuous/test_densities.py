@@ -355,3 +355,14 @@ def test_deformed_functions_at_their_ends():
     assert deformed_exp(far, 0.5).tolist() == [0.0, 0.0]
     assert deformed_exp(-far, 1.5).tolist() == [inf, inf]
     assert deformed_exp(far[:1], 1.0).item() == 0.0
+
+
+@pytest.mark.parametrize("density", [TruncatedParabola, Triangular])
+@pytest.mark.parametrize("scale", [1e-37, 1e-25, 1e25, 1e37])
+def test_every_scale_of_single_precision_has_a_density(density, scale):
+    scale = torch.tensor(scale)
+    single, double = density(0.0, scale), density(torch.zeros(1).double(), scale.double())
+    places = (double.half_width * torch.linspace(-0.9, 0.9, 7).double()).float()
+    expected = double.log_prob(places.double())
+    torch.testing.assert_close(single.log_prob(places).double(), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(single.cdf(places).double(), double.cdf(places.double()))
