@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch.distributions import (
     Categorical,
+    Distribution,
     Laplace,
     MixtureSameFamily,
     MultivariateNormal,
@@ -366,3 +367,28 @@ def test_every_scale_of_single_precision_has_a_density(density, scale):
     expected = double.log_prob(places.double())
     torch.testing.assert_close(single.log_prob(places).double(), expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(single.cdf(places).double(), double.cdf(places.double()))
+
+
+BROKEN = {
+    "parabola": lambda **more: TruncatedParabola(0.0, -1.0, **more),
+    "triangular": lambda **more: Triangular(0.0, -1.0, **more),
+    "location-scale": lambda **more: LocationScale(0.0, -1.0, torch.cosh, **more),
+    "beta": lambda **more: BetaGaussian(torch.zeros(2), torch.eye(2), 0.5, **more),
+    "paraboloid": lambda **more: TruncatedParaboloid(
+        torch.tensor([torch.nan]), torch.eye(1), **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_values_are_checked_unless_torch_or_the_caller_says_no(name):
+    with pytest.raises(ValueError, match="must be"):
+        BROKEN[name]()
+    BROKEN[name](validate_args=False)
+    Distribution.set_default_validate_args(False)
+    try:
+        BROKEN[name]()
+        with pytest.raises(ValueError, match="must be"):
+            BROKEN[name](validate_args=True)
+    finally:
+        Distribution.set_default_validate_args(True)

@@ -20,6 +20,7 @@ from fenchel.continuous.validation import (
     check_points,
     check_real,
     check_together,
+    validates,
 )
 from fenchel.errors import rule
 
@@ -81,11 +82,11 @@ class BetaGaussian(Distribution):
         check_real(loc, "loc")
         check_real(covariance_matrix, "covariance_matrix")
         loc, covariance_matrix = _broadcast(loc, covariance_matrix)
-        if validate_args is not False:
+        if validates(validate_args):
             check_finite(loc, "loc")
             check_definite(covariance_matrix, "covariance_matrix")
         self.alpha = _exponent(alpha, loc)
-        if validate_args is not False:
+        if validates(validate_args):
             check_finite(self.alpha, "alpha")
             check_items(self.alpha >= 1, "alpha must be at least 1", "alpha ≥ 1", "one below")
         batch = torch.broadcast_shapes(loc.shape[:-1], self.alpha.shape)

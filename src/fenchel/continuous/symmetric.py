@@ -17,6 +17,7 @@ from fenchel.continuous.validation import (
     check_points,
     check_positive,
     check_together,
+    validates,
 )
 
 
@@ -38,7 +39,7 @@ class Symmetric(Distribution):
             check_device(scale, loc, "scale", "loc is")
             check_together(loc, scale, "loc and scale")
         self.loc, self.scale = broadcast_all(loc, scale)
-        if validate_args is not False:
+        if validates(validate_args):
             check_finite(self.loc, "loc")
             check_positive(self.scale, "scale")
         super().__init__(self.loc.shape, validate_args=validate_args)

@@ -10,10 +10,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from fenchel.checks import check_dense, check_device
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import readable
+
+
+def validates(validate_args: bool | None) -> bool:
+    """Whether a density looks at the values of its parameters; torch has a switch for all of them."""
+    return Distribution._validate_args if validate_args is None else validate_args
 
 
 def check_real(value: Any, name: str) -> None:
