@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 import fenchel
+import fenchel.compat.entmax
 from fenchel.bibliography import CONTINUOUS, ENTRIES
 
 TOOLS = {"FenchelError", "citation", "explain", "implementation"}
@@ -12,12 +15,13 @@ CITED = [
     *(f"fenchel.{name}" for name in fenchel.__all__ if name not in TOOLS),
     *(f"fenchel.nn.{name}" for name in fenchel.nn.__all__),
     *(f"fenchel.continuous.{name}" for name in fenchel.continuous.__all__),
+    *(f"fenchel.compat.entmax.{name}" for name in fenchel.compat.entmax.__all__),
 ]
 
 
 def found(path: str) -> object:
-    module, _, name = path.removeprefix("fenchel.").rpartition(".")
-    return getattr(getattr(fenchel, module) if module else fenchel, name)
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
 
 
 @pytest.mark.parametrize("path", [path for path in CITED if callable(found(path))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ import torch
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
-from torch.distributions import Normal
+from torch.distributions import Independent, Normal
 
 import fenchel
 from fenchel import plot
+from fenchel.continuous import BetaGaussian, Mixture, TruncatedParaboloid
 from fenchel.plot.surfaces import surface
 from fenchel.search import Answer, Completion, CompletionStep, Hypothesis
 
@@ -172,6 +174,135 @@ def test_losses_are_those_of_the_paper():
     smooth = lines["1.5-entmax"][1]
     assert (smooth[t >= 2] == 0).all()
     assert (smooth[t < 1.9] > 0).all()
+
+
+LONG = ["antidisestablishmentarianism", "floccinaucinihilipilification", "x", "institutionally"]
+PLACES, AROUND = torch.tensor([0.2, 0.8]), 0.01 * torch.eye(2)
+MIXTURE = Mixture(torch.tensor([0.5, 0.5]), PLACES, torch.tensor([0.01, 0.02]))
+ELLIPSE = TruncatedParaboloid(PLACES, AROUND)
+
+
+def drawn_texts(ax) -> list:
+    """The texts inside the axes, and the boxes in pixels that they take."""
+    ax.figure.canvas.draw()
+    return [(text, text.get_window_extent()) for text in ax.texts]
+
+
+@pytest.mark.parametrize("alphas", [plot.ALPHAS, (1.45, 1.5, 1.55), (0.5, 0.8, 1.0, 1.1, 1.3, 2.0)])
+def test_the_names_of_curves_do_not_lie_over_each_other(alphas):
+    ax = plot.alpha_curves(alphas)
+    boxes = [box for _, box in drawn_texts(ax)]
+    for place, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:place])
+    assert boxes or len(ax.get_legend().get_texts()) == len(alphas)
+
+
+@pytest.mark.parametrize("count", [1, 4, 9, 60])
+def test_what_is_told_about_bars_is_in_the_picture(count):
+    ax = plot.alpha_bars(plot.ALPHAS, torch.linspace(-2, 2, count))
+    texts = drawn_texts(ax)
+    for _, box in texts:
+        assert ax.figure.bbox.x0 <= box.x0
+        assert box.x1 <= ax.figure.bbox.x1
+    below = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert all(one.x1 < other.x0 for one, other in pairwise(below))
+
+
+def test_no_two_curves_look_alike():
+    maps = {f"{name}": fenchel.softmax for name in range(11)}
+    looks = [(line.get_color(), line.get_linestyle()) for line in plot.curves(maps).get_lines()]
+    assert len(set(looks)) == len(maps)
+
+
+@pytest.mark.parametrize("words", [LONG, ["international"] * 12, ["a", "b"], ["word"] * 100])
+def test_words_do_not_lie_over_each_other(words):
+    ax = plot.density_over_text(words, MIXTURE)
+    ax.figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    boxes = [label.get_window_extent() for label in labels]
+    straight = labels[0].get_rotation() == 0
+    assert not straight or all(one.x1 < other.x0 for one, other in pairwise(boxes))
+    assert straight == (words == ["a", "b"])
+
+
+def test_the_ends_of_a_lattice_stand_behind_its_words():
+    answer = Answer(
+        (Hypothesis((0, 1), 0.6, -0.7, True), Hypothesis((0, 2, 3), 0.4, -0.9, False)), 0.0
+    )
+    texts = drawn_texts(plot.lattice(answer, LONG))
+    words = [box for text, box in texts if text.get_text() in LONG]
+    ends = [box for text, box in texts if text.get_text()[0] in "■…"]
+    assert len(ends) == 2
+    assert not any(end.overlaps(word) for end in ends for word in words)
+
+
+@pytest.mark.parametrize(
+    ("density", "alpha"),
+    [(Normal(0.5, 0.1), 1.0), (MIXTURE, 2.0), (BetaGaussian(PLACES[:1], AROUND[:1, :1], 1.5), 1.5)],
+)
+def test_a_density_has_the_colour_of_its_own_alpha(density, alpha):
+    (line,) = plot.density_over_text(["a", "b"], density).get_lines()
+    assert tuple(line.get_color()) == tuple(plot.alpha_colour(alpha))
+
+
+ROWS = {
+    "a list": [1.0, 0.5],
+    "an array": np.array([1.0, 0.5]),
+    "a tensor": torch.tensor([1.0, 0.5], requires_grad=True),
+    "half precision": torch.tensor([1.0, 0.5]).bfloat16(),
+    "whole numbers": torch.tensor([1, 2]),
+}
+OF_A_ROW = {
+    "alpha_curves": plot.alpha_curves,
+    "alpha_bars": lambda row: plot.alpha_bars(row, row),
+    "alpha_sweep": lambda row: plot.alpha_sweep(row, row),
+    "segments": lambda row: plot.segments(np.array(["a", "b"]), row),
+}
+
+
+@pytest.mark.parametrize("name", OF_A_ROW)
+def test_rows_of_numbers_come_in_any_form(name):
+    for row in ROWS.values():
+        OF_A_ROW[name](row)
+    for wrong in (None, 2.0, [], "ab", [[1.0, 0.5]], [1.0, float("nan")], ["a", "b"]):
+        with pytest.raises(fenchel.FenchelError, match="are drawn one by one: expected a row"):
+            OF_A_ROW[name](wrong)
+
+
+def test_images_come_in_any_form():
+    image = torch.rand(10, 12, requires_grad=True)
+    plain = image.detach()
+    for form in (image, plain.numpy(), plain.tolist(), plain.bfloat16(), plain > 0.5):
+        plot.ellipse_over_image(form, ELLIPSE)
+    with pytest.raises(fenchel.FenchelError, match=r"got Tensor of shape \(3, 10, 12\) \(colours"):
+        plot.ellipse_over_image(plain.expand(3, 10, 12), ELLIPSE)
+
+
+ASKED = {
+    "maps have names: expected a dictionary": lambda: plot.curves([fenchel.softmax]),
+    "maps have names: expected a dictionary from": lambda: plot.segments(maps={}),
+    "a map gives every score a weight": lambda: plot.curves({"sum": lambda x: x.sum(-1)}),
+    "reach must be above 0": lambda: plot.curves(MAPS, reach=0),
+    "a surface has points": lambda: plot.simplex_surface(fenchel.softmax, points=1),
+    "a text has words: expected at least one, got none": lambda: plot.density_over_text(
+        [], MIXTURE
+    ),
+    "one density is drawn: expected a torch": lambda: plot.density_over_text(["a"], None),
+    "an image has rows and columns": lambda: plot.ellipse_over_image(None, ELLIPSE),
+    "a density with ellipses is drawn": lambda: plot.ellipse_over_image(
+        torch.rand(3, 3), Independent(Normal(PLACES, PLACES), 1)
+    ),
+    "an answer is drawn": lambda: plot.lattice(None, ["a"]),
+    "a completion is drawn step by step": lambda: plot.autocompletion(Completion(()), ["a"]),
+    "an image has pixels": lambda: plot.regions(size=0),
+    "strength must be": lambda: plot.regions(strength="much"),
+}
+
+
+@pytest.mark.parametrize("message", ASKED)
+def test_what_cannot_be_drawn_breaks_a_rule(message):
+    with pytest.raises(fenchel.FenchelError, match=message):
+        ASKED[message]()
 
 
 @pytest.mark.parametrize("draw", [plot.alpha_curves, plot.alpha_bars, plot.losses])

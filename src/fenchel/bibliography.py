@@ -90,6 +90,7 @@ USED_BY = {
     "AdditiveAttention": (ADDITIVE,),
     "GeneralAttention": (GENERAL,),
     "normmax": (LOSSES,),
+    "normmax_loss": (LOSSES,),  # of the names of the package entmax
     "Norm": (LOSSES,),
     "Shannon": (LOSSES,),
     "fenchel_young_loss": (LOSSES,),
@@ -149,5 +150,8 @@ def _path(item: Any) -> str:
 
 
 def _plain(name: str) -> str:
-    """The names of a function and of its module differ only in what is dropped here."""
-    return name.lower().replace("_", "")
+    """The names of a function and of its module differ only in what is dropped here.
+
+    So do those of the package `entmax`, which say how it computes: `entmax15`, `budget_bisect`.
+    """
+    return name.lower().replace("_", "").replace("bisect", "").replace("15", "")

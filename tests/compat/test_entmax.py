@@ -189,3 +189,48 @@ def test_masked_rows_and_minus_infinity():
 def test_an_unknown_reduction_is_refused():
     with pytest.raises(fenchel.FenchelError, match="reduction must be known"):
         ours.SparsemaxLoss(reduction="average")
+
+
+SCORES = {
+    "sparsemax": ours.sparsemax,
+    "entmax15": ours.entmax15,
+    "sparsemax_bisect": ours.sparsemax_bisect,
+    "entmax_bisect": ours.entmax_bisect,
+    "normmax_bisect": ours.normmax_bisect,
+    "normmax_bisect, one alpha a row": lambda X, **more: ours.normmax_bisect(
+        X, torch.full((6, 1), 0.5), **more
+    ),
+    "budget_bisect": ours.budget_bisect,
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_wrong_scores_and_dims_break_a_rule(name):
+    for scores in (None, "scores", X.tolist(), X.long(), torch.tensor(1.0), X.to_sparse()):
+        with pytest.raises(fenchel.FenchelError, match="scores must"):
+            SCORES[name](scores)
+    for dim in (2, -3, None, 0.0):
+        with pytest.raises(fenchel.FenchelError, match="dim must exist"):
+            SCORES[name](X, dim=dim)
+
+
+@pytest.mark.parametrize("name", ["entmax_bisect", "normmax_bisect", "budget_bisect"])
+@pytest.mark.parametrize("wrong", [None, "2", [2.0], True, float("nan"), -1.0])
+def test_wrong_parameters_break_a_rule(name, wrong):
+    with pytest.raises(fenchel.FenchelError, match="must be"):
+        getattr(ours, name)(X, wrong)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_rows_without_scores_are_without_probabilities(name):
+    assert SCORES[name](torch.zeros(6, 0)).shape == (6, 0)
+
+
+def test_wrong_targets_and_settings_of_losses_break_a_rule():
+    for wrong in (None, TARGET.tolist(), "1"):
+        with pytest.raises(fenchel.FenchelError, match="target must be a tensor"):
+            ours.SparsemaxLoss()(X, wrong)
+    with pytest.raises(fenchel.FenchelError, match="reduction must be known"):
+        ours.SparsemaxLoss(reduction=[])
+    with pytest.raises(fenchel.FenchelError, match="ignore_index is a class: expected a whole"):
+        ours.SparsemaxLoss(ignore_index="first")

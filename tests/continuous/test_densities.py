@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch.distributions import (
     Categorical,
+    Distribution,
     Laplace,
     MixtureSameFamily,
     MultivariateNormal,
@@ -355,3 +356,39 @@ def test_deformed_functions_at_their_ends():
     assert deformed_exp(far, 0.5).tolist() == [0.0, 0.0]
     assert deformed_exp(-far, 1.5).tolist() == [inf, inf]
     assert deformed_exp(far[:1], 1.0).item() == 0.0
+
+
+@pytest.mark.parametrize("density", [TruncatedParabola, Triangular])
+@pytest.mark.parametrize("scale", [1e-37, 1e-25, 1e25, 1e37])
+def test_every_scale_of_single_precision_has_a_density(density, scale):
+    scale = torch.tensor(scale)
+    single, double = density(0.0, scale), density(torch.zeros(1).double(), scale.double())
+    places = (double.half_width * torch.linspace(-0.9, 0.9, 7).double()).float()
+    expected = double.log_prob(places.double())
+    torch.testing.assert_close(single.log_prob(places).double(), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(single.cdf(places).double(), double.cdf(places.double()))
+
+
+BROKEN = {
+    "parabola": lambda **more: TruncatedParabola(0.0, -1.0, **more),
+    "triangular": lambda **more: Triangular(0.0, -1.0, **more),
+    "location-scale": lambda **more: LocationScale(0.0, -1.0, torch.cosh, **more),
+    "beta": lambda **more: BetaGaussian(torch.zeros(2), torch.eye(2), 0.5, **more),
+    "paraboloid": lambda **more: TruncatedParaboloid(
+        torch.tensor([torch.nan]), torch.eye(1), **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_values_are_checked_unless_torch_or_the_caller_says_no(name):
+    with pytest.raises(ValueError, match="must be"):
+        BROKEN[name]()
+    BROKEN[name](validate_args=False)
+    Distribution.set_default_validate_args(False)
+    try:
+        BROKEN[name]()
+        with pytest.raises(ValueError, match="must be"):
+            BROKEN[name](validate_args=True)
+    finally:
+        Distribution.set_default_validate_args(True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
-from fenchel.checks import check_count
+from fenchel.checks import check_count, check_device, check_number
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.continuous.validation import check_definite, check_finite, check_positive, check_real
 from fenchel.errors import rule
@@ -65,11 +65,15 @@ class GaussianBasis(nn.Module):
         (32, 100)
         """
         counts = tuple(count) if isinstance(count, Sequence) else (count,)
-        widths = tuple(scales) if isinstance(scales, Iterable) else (float(scales),)
+        widths = _listed(scales)
         if not counts or not widths:
             expected, got = "at least one center and one scale", f"{count} and {scales}"
             raise rule("a basis has functions", expected=expected, got=got)
         counts = [int(check_count(n, "count is the number of centers")) for n in counts]
+        widths = [_number(width, "scale", above=0) for width in widths]
+        low, high = (
+            _number(end, name, above=-math.inf) for name, end in (("low", low), ("high", high))
+        )
         axes = [torch.linspace(low, high, n, device=device, dtype=dtype) for n in counts]
         if len(counts) == 1:
             centers = axes[0].repeat(len(widths))
@@ -94,6 +98,7 @@ class GaussianBasis(nn.Module):
         if self.centers.ndim == 2 and points.shape[-1:] != self.centers.shape[-1:]:
             expected, got = f"shape (…, {self.dims})", tuple(points.shape)
             raise rule("points must have the basis's dimensions", expected=expected, got=got)
+        check_device(points, self.centers, "points", "the basis is")
         return self.at(points, self.centers, self.scales)
 
     @staticmethod
@@ -109,6 +114,18 @@ class GaussianBasis(nn.Module):
 
     def extra_repr(self) -> str:
         return f"functions={len(self)}, dims={self.dims}"
+
+
+def _listed(scales: Any) -> list[Any]:
+    alone = not isinstance(scales, Iterable) or getattr(scales, "ndim", 1) == 0
+    return [scales] if alone else list(scales)
+
+
+def _number(value: Any, name: str, *, above: float) -> float:
+    """A number, or a tensor with one."""
+    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_meta:
+        value = value.item()
+    return check_number(value, name=name, above=above)  # pyright: ignore[reportArgumentType]
 
 
 def check_basis(basis: GaussianBasis) -> None:
@@ -128,6 +145,7 @@ def _check(centers: Tensor, scales: Tensor) -> None:
         kind = "standard deviation" if centers.ndim == 1 else "covariance matrix"
         expected, got = f"shape {wanted}", tuple(scales.shape)
         raise rule(f"scales have one {kind} a center", expected=expected, got=got)
+    check_device(scales, centers, "scales", "the centers are")
     check_finite(centers, "centers")
     if centers.ndim == 1:
         check_positive(scales, "scales")

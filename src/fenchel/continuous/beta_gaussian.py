@@ -9,14 +9,18 @@ import torch
 from torch import Size, Tensor
 from torch.distributions import Distribution, constraints
 
-from fenchel.checks import check_dense, check_number
+from fenchel.checks import check_dense, check_device, check_number
 from fenchel.continuous.family import digamma_gap, gamma_gap, log_peak, log_power
 from fenchel.continuous.validation import (
     check_definite,
     check_finite,
     check_items,
     check_matrices,
+    check_parameter,
+    check_points,
     check_real,
+    check_together,
+    validates,
 )
 from fenchel.errors import rule
 
@@ -78,12 +82,12 @@ class BetaGaussian(Distribution):
         check_real(loc, "loc")
         check_real(covariance_matrix, "covariance_matrix")
         loc, covariance_matrix = _broadcast(loc, covariance_matrix)
-        if validate_args is not False:
+        if validates(validate_args):
             check_finite(loc, "loc")
             check_definite(covariance_matrix, "covariance_matrix")
-        self.alpha = torch.as_tensor(alpha, dtype=loc.dtype, device=loc.device)
-        check_dense(self.alpha, "alpha")
-        if validate_args is not False:
+        self.alpha = _exponent(alpha, loc)
+        if validates(validate_args):
+            check_finite(self.alpha, "alpha")
             check_items(self.alpha >= 1, "alpha must be at least 1", "alpha ≥ 1", "one below")
         batch = torch.broadcast_shapes(loc.shape[:-1], self.alpha.shape)
         self.alpha = self.alpha.expand(batch)
@@ -136,6 +140,11 @@ class BetaGaussian(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """log p, −inf off the support."""
+        value = check_points(value, "value", self.loc)
+        if value.shape[-1:] != self.event_shape:
+            expected, got = f"shape (…, {self.dims})", tuple(value.shape)
+            raise rule("value must have the density's dimensions", expected=expected, got=got)
+        check_together(value, self.loc, "value and the density")
         eps, peak = self.alpha - 1, self.log_peak
         q = _mahalanobis(value - self.loc, self.scale_tril)
         return peak + log_power(-0.5 * q * torch.exp(-eps * peak), eps)
@@ -213,7 +222,28 @@ class TruncatedParaboloid(BetaGaussian):
         )
 
 
+def _exponent(alpha: float | Tensor, loc: Tensor) -> Tensor:
+    """α as a tensor where the density is, one for all or one an item of the batch."""
+    if not isinstance(alpha, Tensor) or alpha.dtype.is_floating_point:
+        alpha = check_parameter(alpha, "alpha")
+    elif alpha.dtype == torch.bool or alpha.dtype.is_complex:
+        raise rule("alpha must be real", expected="a real dtype", got=alpha.dtype)
+    if isinstance(alpha, Tensor):
+        check_dense(alpha, "alpha")
+        if alpha.ndim:
+            check_device(alpha, loc, "alpha", "loc is")
+        check_together(alpha, loc[..., 0], "alpha and the batch")
+    return torch.as_tensor(alpha, dtype=loc.dtype, device=loc.device)
+
+
 def _broadcast(loc: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Locations and matrices of one batch and one dtype."""
+    check_device(matrix, loc, "covariance_matrix", "loc is")
+    dtype = torch.promote_types(loc.dtype, matrix.dtype)
+    if dtype not in (torch.float32, torch.float64):
+        expected = "torch.float32 or torch.float64"
+        raise rule("a matrix must have a factor", expected=expected, got=dtype)
+    loc, matrix = loc.to(dtype), matrix.to(dtype)
     if loc.ndim == 0 or matrix.ndim < 2 or matrix.shape[-2:] != loc.shape[-1:] * 2:
         check_matrices(loc, matrix, "covariance_matrix")
     try:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
+from fenchel.checks import check_number
 from fenchel.continuous.family import log_power
 from fenchel.continuous.validation import check_real
 from fenchel.kernels.reference.deformed import phi1
@@ -23,6 +26,7 @@ def deformed_log(u: Tensor, beta: float = 1.0) -> Tensor:
     tensor([-1.0000, -0.5000,  0.0000,  1.0000])
     """
     check_real(u, "u")
+    check_number(beta, name="beta", above=-math.inf)
     positive = u > 0
     log_u = torch.log(torch.where(positive, u, 1.0))
     at_zero = -1 / (1 - beta) if beta < 1 else -torch.inf
@@ -43,6 +47,7 @@ def deformed_exp(u: Tensor, beta: float = 1.0) -> Tensor:
     tensor([0., 0., 1., 2.])
     """
     check_real(u, "u")
+    check_number(beta, name="beta", above=-math.inf)
     eps = torch.full((), 1 - beta, dtype=u.dtype, device=u.device)
     outside = (1 - beta) * u <= -1
     value = torch.exp(log_power(torch.where(outside, 0.0, u), eps))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype, without_autocast
-from fenchel.checks import check_count
+from fenchel.checks import check_count, check_device
 from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.disk import disk_expectation
 from fenchel.continuous.family import gamma_gap, radius
@@ -163,6 +163,8 @@ def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, an
     check_real(variance, "variance")
     check_basis(basis)
     alpha = check_alpha(alpha, basis.dims)
+    check_device(variance, loc, "variance", "loc is")
+    check_device(basis.centers, loc, "basis", "loc is")
     check_count(angles, "angles are nodes of an integral", least=2)
     check_finite(loc, "loc")
     if basis.centers.ndim == 1:

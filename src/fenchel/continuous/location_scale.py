@@ -50,6 +50,13 @@ class LocationScale(Symmetric):
         derivative: Callable[[Tensor], Tensor] | None = None,
         validate_args: bool | None = None,
     ) -> None:
+        for name, function in {
+            "g": g,
+            "derivative": g if derivative is None else derivative,
+        }.items():
+            if not callable(function):
+                expected, got = "a function of tensors", repr(function)
+                raise rule(f"{name} must be callable", expected=expected, got=got)
         self.g, self.derivative = g, _slope(g) if derivative is None else derivative
         super().__init__(loc, scale, validate_args)
 

@@ -7,15 +7,16 @@ with the nodes and weights of a quadrature rule it is the continuous one, for an
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_dense, check_tensor
+from fenchel.checks import check_dense, check_device, check_number
 from fenchel.continuous.deformed import deformed_exp, deformed_log
 from fenchel.continuous.family import log_power
-from fenchel.continuous.validation import check_items, check_real
+from fenchel.continuous.validation import check_items, check_real, check_together
 from fenchel.errors import rule
 from fenchel.kernels.reference.deformed import support_power
 from fenchel.mechanisms.masks import readable
@@ -98,8 +99,8 @@ def escort(p: Tensor, weights: Tensor, beta: float) -> Tensor:
     >>> escort(torch.tensor([0.75, 0.25, 0.0]), torch.ones(3), beta=0.0)
     tensor([0.5000, 0.5000, 0.0000])
     """
-    check_tensor(p, "p")
-    check_tensor(weights, "weights")
+    _check_points(p, weights, "p")
+    check_number(beta, name="beta", above=-math.inf)
     power = support_power(p, beta)
     return power / (weights * power).sum(-1, keepdim=True)
 
@@ -128,8 +129,12 @@ def covariance(p: Tensor, weights: Tensor, phi: Tensor, psi: Tensor, beta: float
             [-0.5000,  0.5000,  0.0000],
             [ 0.0000,  0.0000,  0.0000]])
     """
-    for name, tensor in {"p": p, "weights": weights, "phi": phi, "psi": psi}.items():
-        check_tensor(tensor, name)
+    _check_points(p, weights, "p")
+    check_number(beta, name="beta", above=-math.inf)
+    for name, function in {"phi": phi, "psi": psi}.items():
+        _check_functions(function, p, name)
+    dtype = torch.promote_types(torch.promote_types(phi.dtype, psi.dtype), p.dtype)
+    phi, psi = phi.to(dtype), psi.to(dtype)
     mass = (weights * support_power(p, beta)).unsqueeze(-2)
     total = mass.sum(-1, keepdim=True)
     centred = psi - (mass * psi).sum(-1, keepdim=True) / total
@@ -158,13 +163,23 @@ def _settled(moved: Tensor, start: Tensor) -> bool:
 
 
 def _check(values: Tensor, weights: Tensor, alpha: float) -> None:
-    check_real(values, "the function")
+    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha <= 2:
+        raise rule("alpha lies between 0 and 2", expected="0 < alpha ≤ 2", got=repr(alpha))
+    _check_points(values, weights)
+    check_items((weights >= 0).all(-1), "no weight is negative", "weights from 0 on", "others")
+    check_items((weights > 0).any(-1), "a point has weight", "a weight above 0", "none")
+
+
+def _check_points(values: Tensor, weights: Tensor, name: str = "the function") -> None:
+    """A function at points, and their weights."""
+    check_real(values, name)
     if not isinstance(weights, Tensor):
         got = type(weights).__name__
         raise rule("every point has a weight", expected="a torch.Tensor", got=got)
+    if weights.dtype.is_complex:
+        raise rule("weights must be real", expected="a real dtype", got=weights.dtype)
     check_dense(weights, "weights")
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha <= 2:
-        raise rule("alpha lies between 0 and 2", expected="0 < alpha ≤ 2", got=repr(alpha))
+    check_device(weights, values, "weights", f"{name} is")
     if values.ndim == 0 or values.shape[-1] == 0:
         raise rule("there must be points", expected="shape (…, n), n ≥ 1", got=tuple(values.shape))
     try:
@@ -172,5 +187,13 @@ def _check(values: Tensor, weights: Tensor, alpha: float) -> None:
     except RuntimeError as error:
         expected, got = f"a shape that broadcasts to {tuple(values.shape)}", tuple(weights.shape)
         raise rule("every point has a weight", expected=expected, got=got) from error
-    check_items((weights >= 0).all(-1), "no weight is negative", "weights from 0 on", "others")
-    check_items((weights > 0).any(-1), "a point has weight", "a weight above 0", "none")
+
+
+def _check_functions(functions: Tensor, p: Tensor, name: str) -> None:
+    """Several functions at the points of p."""
+    check_real(functions, name)
+    check_device(functions, p, name, "the density is")
+    if functions.ndim < 2 or functions.shape[-1] != p.shape[-1]:
+        expected, got = f"shape (…, count, {p.shape[-1]})", tuple(functions.shape)
+        raise rule(f"{name} holds functions at the points", expected=expected, got=got)
+    check_together(functions[..., 0, 0], p[..., 0], f"{name} and p")

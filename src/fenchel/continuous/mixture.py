@@ -13,10 +13,21 @@ from torch.distributions import (
     Normal,
 )
 
+from fenchel.checks import check_device, check_number
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.beta_gaussian import BetaGaussian
 from fenchel.continuous.expectation import entmax
 from fenchel.continuous.truncated_parabola import TruncatedParabola
+from fenchel.continuous.validation import (
+    check_definite,
+    check_finite,
+    check_items,
+    check_matrices,
+    check_positive,
+    check_real,
+    check_same_shape,
+)
+from fenchel.errors import rule
 
 
 class Mixture(NamedTuple):
@@ -40,21 +51,43 @@ class Mixture(NamedTuple):
 
     def expectation(self, basis: GaussianBasis, alpha: float = 2.0, **options: int) -> Tensor:
         """E[ψ_j], (…, N): the expectations of the modes (`entmax`), weighted."""
+        self._check()
         each = entmax(self.loc, self.variance, basis, alpha, **options)
         return (self.mixing.unsqueeze(-1).to(each.dtype) * each).sum(-2)
 
     def distribution(self, alpha: float = 2.0) -> MixtureSameFamily:
         """The density, one a batch item, as torch.distributions has it."""
-        return MixtureSameFamily(Categorical(self.mixing), self.modes(alpha), validate_args=False)
+        modes = self.modes(alpha)
+        return MixtureSameFamily(Categorical(self.mixing), modes, validate_args=False)
 
     def modes(self, alpha: float = 2.0) -> Distribution:
         """The K densities apart."""
+        self._check()
+        alpha = check_number(alpha, name="alpha", above=0)
+        check_finite(self.loc, "loc")
         if self.loc.ndim == self.mixing.ndim:
+            check_same_shape(self.loc, self.variance, "variance")
+            check_positive(self.variance, "variance")
             if alpha == 1:
                 return Normal(self.loc, self.variance.sqrt())
             if alpha == 2:
                 return TruncatedParabola(self.loc, self.variance.sqrt())
             return BetaGaussian(self.loc.unsqueeze(-1), self.variance[..., None, None], alpha)
+        check_matrices(self.loc, self.variance, "variance")
         if alpha == 1:
+            check_definite(self.variance, "variance")
             return MultivariateNormal(self.loc, self.variance)
         return BetaGaussian(self.loc, self.variance, alpha)
+
+    def _check(self) -> None:
+        """Every mode has a weight and a place, all of them together."""
+        for name, part in self._asdict().items():
+            check_real(part, name)
+            check_device(part, self.mixing, name, "mixing is")
+        if self.mixing.shape not in (self.loc.shape, self.loc.shape[:-1]):
+            shape = tuple(self.mixing.shape)
+            expected = f"a shape {shape} on the line, {(*shape, 'D')} in D dimensions"
+            got = tuple(self.loc.shape)
+            raise rule("every mode has a place", expected=expected, got=got)
+        fine = ((self.mixing >= 0) & self.mixing.isfinite()).all(-1)
+        check_items(fine, "every mode has a weight", "finite numbers from 0 on", "others")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_count, check_tensor
+from fenchel.checks import check_count, check_device, check_number
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
+from fenchel.continuous.validation import check_real, check_together
 from fenchel.errors import rule
+from fenchel.mechanisms.masks import check_broadcast
 
 STEPS = 10
+JUST_BELOW_ZERO = math.nextafter(0.0, -1.0)
 
 
 def attention_moments(
@@ -36,7 +41,9 @@ def attention_moments(
     >>> attention_moments(torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.0, 0.5, 1.0]))
     (tensor(0.2500), tensor(0.0625))
     """
-    loc, variance = _moments(weights, _coordinates(weights, positions, dims), floor)
+    places = _coordinates(weights, positions, dims)
+    _check_floor(floor, weights, places)
+    loc, variance = _moments(weights, places, floor)
     return (loc.squeeze(-1), variance.squeeze((-2, -1))) if dims == 1 else (loc, variance)
 
 
@@ -61,10 +68,16 @@ def fit_mixture(
     tensor([0.0200, 1.0000])
     """
     check_count(modes, "a mixture has modes")
+    check_count(steps, "a fit takes steps", least=0)
+    places = _coordinates(weights, positions, dims)
+    _check_floor(floor, weights, places)
+    if places.ndim > weights.ndim + 1:
+        expected, got = f"at most {weights.ndim + (dims > 1)} dimensions", positions.ndim
+        raise rule("positions must broadcast to the weights", expected=expected, got=got)
     if modes > 1 and not isinstance(floor, Tensor) and not floor > 0:
         expected = "a floor above 0 for more than one mode"
         raise rule("every mode has a width", expected=expected, got=floor)
-    places = _coordinates(weights, positions, dims).expand(*weights.shape, dims)
+    places = places.expand(*weights.shape, dims)
     if modes == 1:
         loc, variance = _moments(weights, places, floor)
         mixture = Mixture(
@@ -126,11 +139,28 @@ def _responsibilities(places: Tensor, mixture: Mixture) -> Tensor:
 
 def _coordinates(weights: Tensor, positions: Tensor, dims: int) -> Tensor:
     """Positions as (…, L, D)."""
-    check_tensor(weights, "weights")
-    check_tensor(positions, "positions")
+    check_real(weights, "weights")
+    check_real(positions, "positions")
+    check_count(dims, "places have dimensions")
+    check_device(positions, weights, "positions", "the weights are")
+    if weights.ndim == 0:
+        raise rule("weights belong to pieces", expected="shape (…, L)", got="()")
     places = positions.unsqueeze(-1) if dims == 1 else positions
     if places.shape[-2:] != (weights.shape[-1], dims):
         tail = f"{weights.shape[-1]}" if dims == 1 else f"{weights.shape[-1]}, {dims}"
         expected, got = f"shape (…, {tail})", tuple(positions.shape)
         raise rule("every weight has a position", expected=expected, got=got)
+    check_together(places[..., 0], weights, "positions and weights")
     return places
+
+
+def _check_floor(floor: float | Tensor, weights: Tensor, places: Tensor) -> None:
+    """A number from 0 on, or one an item."""
+    if not isinstance(floor, Tensor):
+        check_number(floor, name="floor", above=JUST_BELOW_ZERO)
+        return
+    check_real(floor, "floor")
+    if floor.ndim:
+        check_device(floor, weights, "floor", "the weights are")
+    batch = torch.broadcast_shapes(weights.shape[:-1], places.shape[:-2])
+    check_broadcast(floor, tuple(batch), "floor")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_count
+from fenchel.checks import check_count, check_number
 from fenchel.continuous.validation import check_real
 from fenchel.errors import rule
 
@@ -58,5 +60,9 @@ def box_positions(boxes: Tensor, size: tuple[float, float] = (1.0, 1.0)) -> Tens
     check_real(boxes, "boxes")
     if boxes.shape[-1:] != (4,):
         raise rule("a box has two corners", expected="shape (…, 4)", got=tuple(boxes.shape))
+    if not isinstance(size, Sequence) or len(size) != 2:
+        expected, got = "two numbers", repr(size)
+        raise rule("an image has a width and a height", expected=expected, got=got)
+    sides = [check_number(side, name="size", above=0) for side in size]
     corners = boxes.reshape(*boxes.shape[:-1], 2, 2)
-    return corners.mean(-2) / torch.tensor(size, dtype=boxes.dtype, device=boxes.device)
+    return corners.mean(-2) / torch.tensor(sides, dtype=boxes.dtype, device=boxes.device)

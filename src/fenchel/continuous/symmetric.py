@@ -10,8 +10,15 @@ from torch import Size, Tensor
 from torch.distributions import Distribution, constraints
 from torch.distributions.utils import broadcast_all
 
-from fenchel.checks import check_dense
-from fenchel.continuous.validation import check_finite, check_positive
+from fenchel.checks import check_device
+from fenchel.continuous.validation import (
+    check_finite,
+    check_parameter,
+    check_points,
+    check_positive,
+    check_together,
+    validates,
+)
 
 
 class Symmetric(Distribution):
@@ -27,11 +34,12 @@ class Symmetric(Distribution):
     def __init__(
         self, loc: float | Tensor, scale: float | Tensor, validate_args: bool | None = None
     ) -> None:
-        for name, value in (("loc", loc), ("scale", scale)):
-            if isinstance(value, Tensor):
-                check_dense(value, name)
+        loc, scale = check_parameter(loc, "loc"), check_parameter(scale, "scale")
+        if isinstance(loc, Tensor) and isinstance(scale, Tensor):
+            check_device(scale, loc, "scale", "loc is")
+            check_together(loc, scale, "loc and scale")
         self.loc, self.scale = broadcast_all(loc, scale)
-        if validate_args is not False:
+        if validates(validate_args):
             check_finite(self.loc, "loc")
             check_positive(self.scale, "scale")
         super().__init__(self.loc.shape, validate_args=validate_args)
@@ -79,15 +87,17 @@ class Symmetric(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """log p, −inf off the support."""
-        u = (value - self.loc) / self.half_width
+        u = self._place(value)
         inside = ~(u.abs() >= 1)  # NaN stays
         density = self._base_log_density(torch.where(inside, u, 0.0))
         return torch.where(inside, density - self.half_width.log(), -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return self._base_cdf(((value - self.loc) / self.half_width).clamp(-1, 1))
+        return self._base_cdf(self._place(value).clamp(-1, 1))
 
     def icdf(self, value: Tensor) -> Tensor:
+        value = check_points(value, "value", self.loc)
+        check_together(value, self.loc, "value and the density")
         return self.loc + self.half_width * self._base_icdf(value)
 
     def entropy(self) -> Tensor:
@@ -110,6 +120,12 @@ class Symmetric(Distribution):
         Distribution.__init__(new, Size(batch_shape), validate_args=False)
         new._validate_args = self._validate_args
         return new
+
+    def _place(self, value: Tensor) -> Tensor:
+        """Where in [−1, 1] the value lies."""
+        value = check_points(value, "value", self.loc)
+        check_together(value, self.loc, "value and the density")
+        return (value - self.loc) / self.half_width
 
     def _share(self, other: Any) -> None:
         """Give another instance what is not a parameter."""

@@ -31,7 +31,7 @@ class TruncatedParabola(Symmetric):
 
     @property
     def half_width(self) -> Tensor:
-        return (1.5 * self.scale.square()) ** (1 / 3)
+        return 1.5 ** (1 / 3) * self.scale ** (2 / 3)  # σ² may leave the range of the numbers
 
     def _base_log_density(self, u: Tensor) -> Tensor:
         return math.log(0.75) + torch.log1p(-u * u)

@@ -11,7 +11,7 @@ from torch.distributions import Distribution, Laplace, MultivariateNormal, Norma
 from fenchel.checks import check_number
 from fenchel.continuous.beta_gaussian import BetaGaussian
 from fenchel.continuous.symmetric import Symmetric
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 
 
 def tsallis_negentropy(density: Distribution, alpha: float = 2.0) -> Tensor:
@@ -28,8 +28,11 @@ def tsallis_negentropy(density: Distribution, alpha: float = 2.0) -> Tensor:
     tensor(-0.2379)
     """
     alpha = check_number(alpha, name="alpha", above=0)
-    if alpha == 1:
-        return -density.entropy()
+    if alpha == 1 and isinstance(density, Distribution):
+        try:
+            return -density.entropy()
+        except NotImplementedError:
+            raise _unknown(density) from None
     return torch.expm1(_log_power_integral(density, alpha)) / (alpha * (alpha - 1))
 
 
@@ -45,5 +48,9 @@ def _log_power_integral(density: Distribution, exponent: float) -> Tensor:
         dims = density.loc.shape[-1]
         width = density.entropy() - 0.5 * dims
         return (1 - exponent) * width - 0.5 * dims * math.log(exponent)
+    raise _unknown(density)
+
+
+def _unknown(density: object) -> FenchelError:
     expected = "a density of fenchel.continuous, Normal, MultivariateNormal or Laplace"
-    raise rule("the negentropy must be known", expected=expected, got=type(density).__name__)
+    return rule("the negentropy must be known", expected=expected, got=type(density).__name__)

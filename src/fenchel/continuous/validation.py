@@ -5,14 +5,21 @@ Shapes and dtypes are always looked at; values where that is free: on the CPU, o
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
-from fenchel.checks import check_dense
+from fenchel.checks import check_dense, check_device
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import readable
+
+
+def validates(validate_args: bool | None) -> bool:
+    """Whether a density looks at the values of its parameters; torch has a switch for all of them."""
+    return Distribution._validate_args if validate_args is None else validate_args
 
 
 def check_real(value: Any, name: str) -> None:
@@ -20,6 +27,36 @@ def check_real(value: Any, name: str) -> None:
         got = value.dtype if isinstance(value, Tensor) else type(value).__name__
         raise rule(f"{name} must be a real tensor", expected="a floating-point dtype", got=got)
     check_dense(value, name)
+
+
+def check_parameter(value: Any, name: str) -> float | Tensor:
+    """A parameter of a density: a number, or a real tensor."""
+    if isinstance(value, Tensor):
+        check_real(value, name)
+        return value
+    return _number(value, f"{name} must be a number or a tensor", "or a floating-point tensor")
+
+
+def check_points(value: Any, name: str, like: Tensor) -> Tensor:
+    """Where a density is asked for: a tensor, or one number."""
+    if not isinstance(value, Tensor):
+        number = _number(value, f"{name} must be a tensor", "or a torch.Tensor")
+        return torch.as_tensor(number, dtype=like.dtype, device=like.device)
+    if value.dtype == torch.bool or value.dtype.is_complex:
+        raise rule(f"{name} must be real", expected="a real dtype", got=value.dtype)
+    check_dense(value, name)
+    if value.ndim:
+        check_device(value, like, name, "the density is")
+    return value
+
+
+def check_together(first: Tensor, other: Tensor, names: str) -> None:
+    """Two tensors have shapes that broadcast."""
+    shapes = tuple(first.shape), tuple(other.shape)
+    sizes = zip(*(reversed(shape) for shape in shapes), strict=False)
+    if any(have != want and 1 not in (have, want) for have, want in sizes):
+        got = "{} and {}".format(*shapes)
+        raise rule(f"{names} must match", expected="shapes that broadcast", got=got)
 
 
 def check_same_shape(loc: Tensor, other: Tensor, name: str) -> None:
@@ -77,6 +114,12 @@ def check_items(fine: Tensor, statement: str, expected: str, got: str) -> None:
 def check_nonempty(full: Tensor) -> None:
     """Every batch item has something in it."""
     check_items(full, "a sequence must not be empty", "at least one valid value", "none")
+
+
+def _number(value: Any, statement: str, otherwise: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise rule(statement, expected=f"a real number {otherwise}", got=type(value).__name__)
+    return float(value)
 
 
 def _blame(values: Tensor, fine: Tensor, statement: str, expected: str) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
-from fenchel.checks import check_boolean, check_number
+from fenchel.checks import check_boolean, check_count, check_device, check_number
 from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
@@ -82,7 +82,7 @@ def ridge_values(
             [0.0289]])
     """
     check_number(penalty, name="penalty", above=0)
-    _check(values, positions, basis, lengths, mask)
+    check_pieces(values, positions, basis, lengths, mask)
     valid = valid_pieces(values.shape[-2], lengths, mask)
     regressor = None
     if not isinstance(positions, Tensor) and mask is None:
@@ -106,7 +106,7 @@ def _regular(
         return None
     length = values.shape[-2]
     if lengths is None:
-        return _kept(basis, sizes or (length,), penalty)
+        return _kept(basis, (length,) if sizes is None else sizes, penalty)
     if not readable(lengths):
         return None
     counts, which = torch.unique(lengths, return_inverse=True)
@@ -167,7 +167,8 @@ def _places(values: Tensor, positions: Positions, lengths: Tensor | None) -> Ten
     if isinstance(positions, Tensor):
         return positions
     if lengths is None:
-        return _grid(positions or tuple(values.shape[-2:-1]), values.device)
+        sizes = tuple(values.shape[-2:-1]) if positions is None else positions
+        return _grid(sizes, values.device)
     return positions_within(lengths, values.shape[-2], wide_dtype(values.device))
 
 
@@ -184,15 +185,17 @@ def _grid(sizes: tuple[int, ...], device: torch.device) -> Tensor:
     return regular_positions(*sizes, device=device, dtype=wide_dtype(device))
 
 
-def _check(
+def check_pieces(
     values: Tensor,
     positions: Positions,
     basis: GaussianBasis,
     lengths: Tensor | None,
     mask: Tensor | None,
 ) -> None:
+    """Values, where they lie, and which of them are valid."""
     check_real(values, "values")
     check_basis(basis)
+    check_device(basis.centers, values, "basis", "the values are")
     if values.ndim < 2:
         raise rule(
             "values are vectors in a row", expected="shape (…, L, D)", got=tuple(values.shape)
@@ -203,8 +206,9 @@ def _check(
         raise rule("a sequence must not be empty", expected="L ≥ 1 values", got=which)
     if isinstance(positions, Tensor):
         _check_positions(positions, tuple(batch), length, basis)
+        check_device(positions, values, "positions", "the values are")
     else:
-        _check_sizes(positions or (length,), length, basis)
+        _check_sizes((length,) if positions is None else positions, length, basis)
     if lengths is not None:
         check_lengths(lengths, tuple(batch), length, values)
         check_nonempty(lengths > 0)
@@ -214,6 +218,7 @@ def _check(
     if mask is not None:
         check_boolean(mask, "what is valid")
         check_broadcast(mask, (*batch, length), "mask")
+        check_device(mask, values, "mask", "the values are")
         check_nonempty(mask.any(-1))
 
 
@@ -237,7 +242,7 @@ def _check_sizes(sizes: tuple[int, ...], length: int, basis: GaussianBasis) -> N
         raise rule("values lie where the basis is", expected=expected, got=f"a grid of {sizes}")
     pieces = 1
     for size in sizes:
-        pieces *= size
+        pieces *= check_count(size, "there must be pieces")
     if pieces != length:
         expected, got = f"{pieces} values for a grid of {sizes}", length
         raise rule("every piece has a value", expected=expected, got=got)

@@ -8,14 +8,15 @@ from typing import ClassVar, Self, final
 
 from torch import Tensor, nn
 
-from fenchel.checks import check_boolean, check_number, check_tensor
+from fenchel.checks import check_boolean, check_device, check_number
 from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.expectation import check_alpha
 from fenchel.continuous.mixture import Mixture
+from fenchel.continuous.validation import check_real
 from fenchel.continuous.validity import zero_elsewhere
-from fenchel.continuous.values import Positions, ridge_values
+from fenchel.continuous.values import Positions, check_pieces, ridge_values
 from fenchel.errors import rule
-from fenchel.mechanisms.masks import check_broadcast
+from fenchel.mechanisms.masks import check_broadcast, check_lengths
 from fenchel.nn.density_parameters import MomentParameters, PooledParameters, Seen
 
 PENALTY = 0.1
@@ -46,6 +47,12 @@ class _ContinuousAttention(nn.Module, ABC):
             raise rule("the basis must be where the attention is", expected=expected, got=got)
         check_alpha(alpha, self.dims)
         check_number(penalty, name="penalty", above=0)
+        if not isinstance(parameters_of, PooledParameters | MomentParameters):
+            expected, got = "PooledParameters or MomentParameters", type(parameters_of).__name__
+            raise rule("a query has parameters of a density", expected=expected, got=got)
+        if not isinstance(add_discrete, bool):
+            expected, got = "True or False", repr(add_discrete)
+            raise rule("add_discrete is a choice", expected=expected, got=got)
         self.basis, self.parameters_of = basis, parameters_of
         self.alpha, self.penalty, self.add_discrete = alpha, penalty, add_discrete
 
@@ -132,12 +139,18 @@ class _ContinuousAttention(nn.Module, ABC):
         """
         self._check_inputs(query, values, keys)
         mask = None if mask is None else _one_an_item(mask, values)
+        if lengths is not None:
+            check_lengths(lengths, tuple(values.shape[:1]), values.shape[1], values)
+        if coefficients is None:
+            coefficients = self.fit(values, lengths, mask, positions)
+        else:
+            self._check_coefficients(coefficients, values)
+            if isinstance(self.parameters_of, MomentParameters):
+                check_pieces(values, positions, self.basis, lengths, mask)
         steps = query if query.ndim == 3 else query.unsqueeze(1)
         seen = Seen(values if keys is None else keys, lengths, mask, positions)
         mixture, weights = self.parameters_of(steps, seen)
         expectation = mixture.expectation(self.basis, self.alpha)
-        if coefficients is None:
-            coefficients = self.fit(values, lengths, mask, positions)
         context = self._attend(expectation, coefficients)
         if self.add_discrete and weights is not None:
             context = context + self._attend(
@@ -162,7 +175,9 @@ class _ContinuousAttention(nn.Module, ABC):
     def _check_inputs(self, query: Tensor, values: Tensor, keys: Tensor | None) -> None:
         named = {"query": query, "values": values, "keys": values if keys is None else keys}
         for name, tensor in named.items():
-            check_tensor(tensor, name)
+            check_real(tensor, name)
+        for name, tensor in named.items():
+            check_device(tensor, values, name, "the values are")
         if query.ndim not in (2, 3):
             expected, got = "shape (B, size) or (B, T, size)", tuple(query.shape)
             raise rule("query holds vectors", expected=expected, got=got)
@@ -175,6 +190,14 @@ class _ContinuousAttention(nn.Module, ABC):
         if values.shape[-1] % self.parameters_of.heads:
             expected = f"a multiple of {self.parameters_of.heads} heads"
             raise rule("heads share the values", expected=expected, got=values.shape[-1])
+
+    def _check_coefficients(self, coefficients: Tensor, values: Tensor) -> None:
+        check_real(coefficients, "coefficients")
+        check_device(coefficients, values, "coefficients", "the values are")
+        wanted = (values.shape[0], len(self.basis), values.shape[-1])
+        if tuple(coefficients.shape) != wanted:
+            expected, got = f"shape {wanted}", tuple(coefficients.shape)
+            raise rule("coefficients are those of the values", expected=expected, got=got)
 
 
 def _one_an_item(mask: Tensor, values: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.validation import check_nonempty
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.continuous.values import Positions
+from fenchel.errors import rule
 from fenchel.kernels.rows import at_least_float32
 
 NARROWEST = 1e-6  # what is added to the variances of pooled parameters
@@ -44,6 +45,7 @@ class PooledParameters(nn.Module):
 
     def __init__(self, query_size: int, dims: int, heads: int = 1, modes: int = 1) -> None:
         super().__init__()
+        check_count(query_size, "query_size is the size of a query")
         _check_counts(heads, modes)
         self.dims, self.heads, self.modes = dims, heads, modes
         self.location = nn.Linear(query_size, heads * modes * dims)
@@ -51,6 +53,9 @@ class PooledParameters(nn.Module):
         self.mixing = nn.Linear(query_size, heads * modes) if modes > 1 else None
 
     def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, None]:
+        if query.shape[-1] != self.location.in_features:
+            expected, got = f"size {self.location.in_features}", query.shape[-1]
+            raise rule("query must have the layer's size", expected=expected, got=got)
         each = (self.heads, self.modes)
         loc = torch.sigmoid(at_least_float32(self.location(query))).unflatten(-1, (*each, -1))
         spread = at_least_float32(self.spread(query)).unflatten(-1, (*each, -1))
@@ -91,9 +96,7 @@ class MomentParameters(nn.Module):
         modes: int = 1,
     ) -> None:
         super().__init__()
-        self.attentions = nn.ModuleList(
-            attention if isinstance(attention, Iterable) else [attention]
-        )
+        self.attentions = nn.ModuleList(_modules(attention))
         self.dims, self.heads, self.modes = dims, len(self.attentions), modes
         _check_counts(self.heads, modes)
 
@@ -123,7 +126,19 @@ class MomentParameters(nn.Module):
             return places[:, None, None] if places.ndim > 1 + plane else places
         if seen.lengths is not None and self.dims == 1:
             return positions_within(seen.lengths, length, weights.dtype)[:, None, None]
-        return regular_positions(*(seen.positions or (length,)), **kind)
+        sizes = (length,) if seen.positions is None else seen.positions
+        return regular_positions(*sizes, **kind)
+
+
+def _modules(attention: Any) -> list[nn.Module]:
+    """One attention, or one a head, as a list."""
+    several = isinstance(attention, Iterable) and not isinstance(attention, Tensor)
+    each: list[Any] = list(attention) if several else [attention]
+    for one in each:
+        if not isinstance(one, nn.Module):
+            expected, got = "modules (query, keys, lengths=…, mask=…)", type(one).__name__
+            raise rule("attention is discrete", expected=expected, got=got)
+    return each
 
 
 def _over_steps(mask: Tensor | None) -> Tensor | None:

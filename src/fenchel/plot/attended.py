@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, MixtureSameFamily, MultivariateNormal
+from torch.distributions import (
+    Distribution,
+    Laplace,
+    MixtureSameFamily,
+    MultivariateNormal,
+    Normal,
+)
 
 from fenchel.errors import rule
+from fenchel.plot.given import pixels, texts
 from fenchel.plot.style import FAINT, INK, alpha_colour, new_figure, style_axes
 
 if TYPE_CHECKING:
@@ -19,6 +26,9 @@ if TYPE_CHECKING:
     from fenchel.continuous import Mixture
 
 POINTS = 801
+LETTER = 0.09  # inches
+TURNED = 0.22  # inches that a turned word takes
+WIDEST = 24.0  # inches, unless there are so many words
 RINGS = (0.25, 0.5, 0.75)  # of the density's height at its mode
 
 
@@ -38,20 +48,28 @@ def density_over_text(
         alpha: which density a `Mixture` has.
         ax: where to draw; a new figure unless given.
     """
-    if not words:
-        raise rule("a text has words", expected="at least one", got="none")
+    words = texts(words)
     density = _distribution(density, alpha, "the line", [(), (1,)])
     if ax is None:
-        ax = new_figure(max(4.0, 0.55 * len(words)), 2.6).subplots()
+        width = max(4.0, min(0.55 * len(words), WIDEST), TURNED * len(words))
+        ax = new_figure(width, 2.6).subplots()
     t = torch.linspace(0, 1, POINTS, dtype=torch.float64)
     height = heights(density, t)
-    colour = alpha_colour(alpha)
+    colour = alpha_colour(_alpha(density, alpha))
     ax.fill_between(t.numpy(), height.numpy(), color=colour, alpha=0.25, linewidth=0)
     ax.plot(t.numpy(), height.numpy(), color=colour, linewidth=2)
     middles = (torch.arange(len(words), dtype=torch.float64) + 0.5) / len(words)
     style_axes(ax)
-    turn = 45 if len(words) > 12 else 0
-    ax.set_xticks(middles.numpy(), list(words), rotation=turn, parse_math=False)
+    ax.set_xticks(middles.numpy(), words, parse_math=False)
+    if len(words) > 12 or _too_wide(words, ax):
+        ax.set_xticks(
+            middles.numpy(),
+            words,
+            rotation=45,
+            ha="right",
+            rotation_mode="anchor",
+            parse_math=False,
+        )
     for label, seen in zip(ax.get_xticklabels(), _touched(t, height, len(words)), strict=True):
         label.set_color(INK if seen else FAINT)
         label.set_fontweight("bold" if seen else "normal")
@@ -74,17 +92,19 @@ def ellipse_over_image(
         ax: where to draw; a new figure unless given.
     """
     density = _distribution(density, alpha, "the plane", [(2,)])
-    ax = new_figure(4.0, 4.0).subplots() if ax is None else ax
-    shown = image.detach().cpu().numpy() if isinstance(image, Tensor) else image
+    shown, colour = pixels(image), alpha_colour(_alpha(density, alpha))
+    modes = _modes(density)
     rows, columns = shown.shape[:2]
+    if ax is None:
+        ax = new_figure(4.0, min(max(4.0 * rows / columns, 1.0), 12.0)).subplots()
     ax.imshow(shown, extent=(0, 1, 1, 0), cmap="gray", aspect=rows / columns)
-    for mode, weight in _modes(density):
+    for mode, weight in modes:
         for share, radius in _radii(mode):
             edge = _ellipse(mode, radius)
-            style: Any = {"color": alpha_colour(alpha), "alpha": 0.35 + 0.65 * weight}
+            style: Any = {"color": colour, "alpha": 0.35 + 0.65 * weight}
             ax.plot(edge[0], edge[1], linewidth=2.4 if share == 0 else 1.2, **style)
         x, y = mode.mean.tolist()
-        ax.plot([x], [y], "+", color=alpha_colour(alpha), markersize=8)
+        ax.plot([x], [y], "+", color=colour, markersize=8)
     ax.set(xlim=(0, 1), ylim=(1, 0), xticks=(), yticks=())
     return ax
 
@@ -93,6 +113,11 @@ def _distribution(
     density: Distribution | Mixture, alpha: float, place: str, events: list[tuple[int, ...]]
 ) -> Distribution:
     """One density, on what `place` names, whose events have one of these shapes."""
+    from fenchel.continuous import Mixture
+
+    if not isinstance(density, Distribution | Mixture):
+        expected, got = "a torch.distributions.Distribution or a Mixture", type(density).__name__
+        raise rule("one density is drawn", expected=expected, got=got)
     if not isinstance(density, Distribution):
         parts = (part.detach().cpu() for part in density)
         density = type(density)(*parts).distribution(alpha)
@@ -119,12 +144,39 @@ def _touched(t: Tensor, height: Tensor, words: int) -> list[bool]:
     return (mass > 1e-3).tolist()
 
 
+def _too_wide(words: list[str], ax: Axes) -> bool:
+    """Whether a word would reach into the next one."""
+    from fenchel.search.labels import columns
+
+    figure: Any = ax.get_figure(root=True)
+    room = ax.get_position().width * figure.get_figwidth() / len(words)
+    return LETTER * max(map(columns, words)) > room
+
+
+def _alpha(density: Distribution, alpha: float) -> float:
+    """The α that a density has, where it tells; it is drawn in the colour of that."""
+    parts: Any = density
+    if isinstance(density, MixtureSameFamily):
+        parts = density.component_distribution
+    if isinstance(parts, Normal | Laplace | MultivariateNormal):
+        return 1.0
+    own = getattr(parts, "alpha", None)
+    return float(own.flatten()[0]) if isinstance(own, Tensor) else float(alpha)
+
+
 def _modes(density: Distribution) -> list[tuple[Any, float]]:
     """The densities of a mixture and their weights relative to the heaviest."""
+    from fenchel.continuous import BetaGaussian
+
+    parts: Any = density
+    if isinstance(density, MixtureSameFamily):
+        parts = density.component_distribution
+    if not isinstance(parts, MultivariateNormal | BetaGaussian):
+        expected, got = "MultivariateNormal or BetaGaussian", type(parts).__name__
+        raise rule("a density with ellipses is drawn", expected=expected, got=got)
     if not isinstance(density, MixtureSameFamily):
         return [(density, 1.0)]
     weights: Tensor = density.mixture_distribution.probs  # pyright: ignore[reportAssignmentType]
-    parts: Any = density.component_distribution
     pairs = zip(parts.loc, parts.covariance_matrix, weights / weights.max(), strict=True)
     alpha = getattr(parts, "alpha", None)
     return [

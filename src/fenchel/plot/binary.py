@@ -10,7 +10,18 @@ from torch import Tensor
 from torch.nn import functional
 
 import fenchel
-from fenchel.plot.style import FAINT, alpha_colour, colours, key, new_figure, style_axes
+from fenchel.checks import check_number
+from fenchel.errors import rule
+from fenchel.plot.given import named_maps
+from fenchel.plot.style import (
+    FAINT,
+    alpha_colour,
+    colours,
+    key,
+    new_figure,
+    strokes,
+    style_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,10 +31,11 @@ Map = Callable[[Tensor], Tensor]
 
 def curves(maps: Mapping[str, Map], *, reach: float = 3.0, ax: Axes | None = None) -> Axes:
     """t ↦ map([t, 0])₁ for every map of a dictionary from names to maps."""
+    maps, reach = named_maps(maps), check_number(reach, name="reach", above=0)
     ax = new_figure(5.6, 4.0).subplots() if ax is None else ax
-    for name, colour in zip(maps, colours(maps), strict=True):
+    for name, colour, stroke in zip(maps, colours(maps), strokes(maps), strict=True):
         t, p = curve(maps[name], reach)
-        ax.plot(t, p, color=colour, linewidth=2, label=name)
+        ax.plot(t, p, stroke, color=colour, linewidth=2, label=name)
     style_axes(ax, xlabel="score t", title=r"$p_1$ for the scores $[t,\,0]$")
     ax.set(xlim=(-reach, reach), ylim=(-0.02, 1.04), yticks=(0, 0.5, 1))
     key(ax, "upper left")
@@ -35,6 +47,7 @@ def losses(*, reach: float = 3.0, ax: Axes | None = None) -> Axes:
 
     With t ≥ 1/(α−1) the α-entmax loss is exactly zero; sparsemax's is the modified Huber loss.
     """
+    reach = check_number(reach, name="reach", above=0)
     ax = new_figure(5.6, 4.0).subplots() if ax is None else ax
     t = torch.linspace(-reach, reach, 601, dtype=torch.float64)
     scores = torch.stack((t, torch.zeros_like(t)), -1)
@@ -58,5 +71,10 @@ def losses(*, reach: float = 3.0, ax: Axes | None = None) -> Axes:
 def curve(map: Map, reach: float) -> tuple[Any, Any]:
     """t, and map([t, 0])₁."""
     t = torch.linspace(-reach, reach, 601, dtype=torch.float64)
+    scores = torch.stack((t, torch.zeros_like(t)), -1)
     with torch.no_grad():
-        return t.numpy(), map(torch.stack((t, torch.zeros_like(t)), -1))[:, 0].numpy()
+        p = map(scores)
+    if not isinstance(p, Tensor) or p.shape != scores.shape:
+        got = tuple(p.shape) if isinstance(p, Tensor) else type(p).__name__
+        raise rule("a map gives every score a weight", expected=tuple(scores.shape), got=got)
+    return t.numpy(), p[:, 0].numpy()

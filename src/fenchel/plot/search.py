@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fenchel.errors import rule
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -26,12 +28,16 @@ def lattice(
     from fenchel.search import Answer, Lattice
     from fenchel.search.labels import labels, percent
 
+    if not isinstance(lattice, Lattice | Answer):
+        expected, got = "an Answer of a search, or a Lattice", type(lattice).__name__
+        raise rule("an answer is drawn", expected=expected, got=got)
     drawn = Lattice.of(lattice) if isinstance(lattice, Answer) else lattice
     name, following = labels(symbols), drawn.following()
     heights, places = _heights(drawn), _places(drawn, name)
-    rows = 1 + max(heights.values())
+    rows, ends = 1 + max(heights.values()), _end_places(drawn, places, name)
+    right = max([places[-1], *ends.values()])
     if ax is None:
-        ax = plot.new_figure(1.6 + places[-1], 0.5 + 0.5 * rows).subplots()
+        ax = plot.new_figure(1.2 + right, 0.5 + 0.5 * rows).subplots()
     for edge in drawn.edges:
         depths = [len(drawn.nodes[edge.source]), len(drawn.nodes[edge.target])]
         x, y = [places[d] for d in depths], [heights[edge.source], heights[edge.target]]
@@ -46,9 +52,9 @@ def lattice(
         if len(following[edge.source]) > 1:
             middle = (x[1] - 0.16 - _width(name(edge.token)) / 2, y[1] - 0.12)
             ax.text(*middle, percent(edge.probability), ha="right", fontsize=8, color=plot.FAINT)
-    _ends(ax, drawn, places, heights)
+    _ends(ax, drawn, places, heights, ends)
     ax.set_title(title, color=plot.INK, fontsize=12, parse_math=False)
-    ax.set(xlim=(-0.2, places[-1] + 1.3), ylim=(rows - 0.4, -0.6))
+    ax.set(xlim=(-0.2, right + 0.9), ylim=(rows - 0.4, -0.6))
     ax.axis("off")
     return ax
 
@@ -63,8 +69,12 @@ def autocompletion(
     are not there, and a plus sign counts those that have no box.
     """
     from fenchel import plot
+    from fenchel.search import Completion
     from fenchel.search.labels import labels
 
+    if not isinstance(completion, Completion) or not completion.steps:
+        told = "no steps" if isinstance(completion, Completion) else type(completion).__name__
+        raise rule("a completion is drawn step by step", expected="a Completion", got=told)
     known = labels(symbols)
 
     def name(token: int) -> str:
@@ -131,7 +141,25 @@ def _words(ax: Any, x: float, step: CompletionStep, name: Label) -> None:
         ax.text(x, len(column), f"+{hidden}", fontsize=8, color=plot.FAINT, **centred)
 
 
-def _ends(ax: Any, lattice: Lattice, places: list[float], heights: dict[int, int]) -> None:
+def _end_places(lattice: Lattice, places: list[float], name: Label) -> dict[int, float]:
+    """Where the line behind the last token of every sequence ends."""
+    following = lattice.following()
+    ends = {}
+    for edge in lattice.edges:
+        if not following[edge.target]:
+            tokens = lattice.nodes[edge.target]
+            half = _width(name(tokens[-1])) / 2 if tokens else 0.0
+            ends[edge.target] = places[len(tokens)] + half + 0.36
+    return ends
+
+
+def _ends(
+    ax: Any,
+    lattice: Lattice,
+    places: list[float],
+    heights: dict[int, int],
+    ends: dict[int, float],
+) -> None:
     """The probability of every sequence, behind its last token."""
     from fenchel import plot
     from fenchel.search.labels import percent
@@ -143,9 +171,11 @@ def _ends(ax: Any, lattice: Lattice, places: list[float], heights: dict[int, int
             continue
         x, y = places[len(lattice.nodes[node])], heights[node]
         mark = END if edge.token is None else "…"
-        _line(ax, [x, x + 0.42], [heights[edge.source] if edge.token is None else y, y], edge.mass)
+        _line(
+            ax, [x, ends[node]], [heights[edge.source] if edge.token is None else y, y], edge.mass
+        )
         text = f"{mark} {percent(edge.mass)}"
-        ax.text(x + 0.45, y, text, va="center", fontsize=10, color=plot.INK)
+        ax.text(ends[node] + 0.03, y, text, va="center", fontsize=10, color=plot.INK)
 
 
 def _line(ax: Any, x: list[float], y: list[int], mass: float) -> None:

@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 import fenchel
+from fenchel.checks import check_count, check_number
 from fenchel.errors import rule
+from fenchel.plot.attended import TURNED
 from fenchel.plot.binary import curves
+from fenchel.plot.given import named_maps, numbers, texts
 from fenchel.plot.style import GRID, INK, colours, key, new_figure, style_axes
 from fenchel.plot.surfaces import simplex_surface
 
@@ -58,6 +61,7 @@ def two_scores(*, reach: float = 3.0, figure: Figure | None = None) -> Figure:
     Ω* is drawn up to the constant that makes all of them meet max(t, 0) far out. Oscarmax is left
     out: with two entries it is fusedmax.
     """
+    reach = check_number(reach, name="reach", above=0)
     figure = new_figure(10.0, 3.8) if figure is None else figure
     left, right = figure.subplots(1, 2)
     drawn = {name: omega for name, omega in regularizers().items() if name != "oscarmax"}
@@ -92,14 +96,17 @@ def segments(
     ax: Axes | None = None,
 ) -> Axes:
     """What each map attends to in a sentence: equal neighbours have no border, zeros no colour."""
+    words, scores = texts(words), numbers(scores, "scores")
     if len(words) != len(scores):
         expected, got = f"{len(words)} scores", len(scores)
         raise rule("every word has a score", expected=expected, got=got)
-    ax = new_figure(10.0, 2.6).subplots() if ax is None else ax
+    if ax is None:
+        ax = new_figure(max(10.0, TURNED * len(words)), 2.6).subplots()
     if maps is None:
         omegas = {**regularizers(), "oscarmax": fenchel.Oscar(0.11)}
         maps = {name: omega.map for name, omega in omegas.items()}
-    x, shade = torch.as_tensor(scores, dtype=torch.float64).detach(), _shades()
+    maps, shade = named_maps(maps), _shades()
+    x = torch.tensor(scores, dtype=torch.float64)
     for depth, (_, each) in enumerate(maps.items()):
         p = each(x)
         for place, value in enumerate(p.tolist()):
@@ -120,6 +127,7 @@ def segments(
 
 def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = None) -> Figure:
     """A noisy image of scores with two high regions, and what is attended of it, on one scale."""
+    check_count(size, "an image has pixels")
     figure = new_figure(9.0, 2.6) if figure is None else figure
     place = torch.arange(size, dtype=torch.float64)
     down, across = torch.meshgrid(place, place, indexing="ij")
@@ -127,10 +135,11 @@ def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = N
     box = (down > 8) & (down < 12) & (across > 6)
     noise = torch.randn(size, size, generator=torch.Generator().manual_seed(0)).double()
     scores = 0.2 * disc + 0.18 * box + 0.04 * noise
+    fused = fenchel.fusedmax2d(scores, strength)
     attended = {
         "softmax": fenchel.softmax(scores.flatten()).view_as(scores),
         "sparsemax": fenchel.sparsemax(scores.flatten()).view_as(scores),
-        f"fusedmax2d, strength {strength:g}": fenchel.fusedmax2d(scores, strength),
+        f"fusedmax2d, strength {strength:g}": fused,
     }
     largest = max(p.max().item() for p in attended.values())
     first, *others = figure.subplots(1, 1 + len(attended))

@@ -38,6 +38,16 @@ def colours(names: Mapping[str, Any]) -> list[Any]:
     return [alpha_colour(family[name]) if name in family else next(others) for name in names]
 
 
+def strokes(names: Mapping[str, Any]) -> list[str]:
+    """Where a colour comes again its lines are dashed, dotted, or both."""
+    kinds, seen = ("-", "--", ":", "-."), {}
+    drawn = []
+    for colour in map(tuple, colours(names)):
+        seen[colour] = seen.get(colour, -1) + 1
+        drawn.append(kinds[seen[colour] % len(kinds)])
+    return drawn
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty white figure of this size in inches, outside pyplot; the one place that needs it."""
     try:

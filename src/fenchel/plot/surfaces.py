@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from fenchel.checks import check_count, check_number
 from fenchel.plot.binary import Map
 from fenchel.plot.style import FAINT, GRID, INK, new_figure
 
@@ -20,6 +21,8 @@ def simplex_surface(
     map: Map, *, title: str = "", reach: float = 3.0, points: int = 121, ax: Axes3D | None = None
 ) -> Axes3D:
     """The surface of p₁ over the scores (t₁, t₂, 0); grey where it is exactly 0."""
+    reach = check_number(reach, name="reach", above=0)
+    check_count(points, "a surface has points along an axis", least=2)
     if ax is None:
         axes: Any = new_figure(4.6, 4.2).add_subplot(projection="3d")
     else:

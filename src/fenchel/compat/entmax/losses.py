@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 
 from torch import Tensor, nn
 
+from fenchel.checks import check_known, check_tensor
 from fenchel.errors import rule
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss
 from fenchel.losses.reduction import reduced
@@ -51,13 +53,15 @@ class _Loss(nn.Module, ABC):
 
     def __init__(self, ignore_index: int | Tensor, reduction: str) -> None:
         super().__init__()
-        if reduction not in REDUCTIONS:
-            raise rule(
-                "reduction must be known", expected=f"one of {tuple(REDUCTIONS)}", got=reduction
-            )
+        check_known("reduction", reduction, tuple(REDUCTIONS))
+        whole = isinstance(ignore_index, Integral | Tensor) and not isinstance(ignore_index, bool)
+        if not whole:
+            expected, got = "a whole number", repr(ignore_index)
+            raise rule("ignore_index is a class", expected=expected, got=got)
         self.ignore_index, self.reduction = ignore_index, reduction
 
     def forward(self, X: Tensor, target: Tensor) -> Tensor:
+        check_tensor(target, "target")
         target = target.masked_fill(target == self.ignore_index, -100)
         return reduced(self.loss(X, target), REDUCTIONS[self.reduction], target, None, -100)
 

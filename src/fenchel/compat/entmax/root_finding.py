@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import torch
 from torch import Tensor, nn
 
+from fenchel.checks import canonical_dim, check_number, check_scores
 from fenchel.maps import budget as _budget
 from fenchel.maps import entmax as _entmax
 from fenchel.maps import normmax as _normmax
@@ -39,8 +42,12 @@ def normmax_bisect(X: Tensor, alpha: float | Tensor = 2, dim: int = -1, n_iter: 
     corner of the simplex: all mass on the largest score (shared by ties) and zero gradient, which
     is also the limit α → 1 from above.
     """
-    if not isinstance(alpha, Tensor) and alpha > 1:
+    check_scores(X)
+    dim = canonical_dim(dim, X.ndim)
+    if not isinstance(alpha, Tensor) and check_number(alpha, name="alpha", above=0) > 1:
         return _normmax.normmax(X, alpha, dim)
+    if X.shape[dim] == 0:
+        return X.clone()
     alpha = torch.as_tensor(alpha, dtype=X.dtype, device=X.device)
     peak = X.amax(dim, keepdim=True)
     largest = peak == X
@@ -52,7 +59,9 @@ def normmax_bisect(X: Tensor, alpha: float | Tensor = 2, dim: int = -1, n_iter: 
 
 def budget_bisect(X: Tensor, budget: float | Tensor = 2, dim: int = -1, n_iter: int = 50) -> Tensor:
     """`fenchel.budget`; `n_iter` is not used. A budget above the row's length takes all of it."""
-    if not isinstance(budget, Tensor):
+    check_scores(X)
+    dim = canonical_dim(dim, X.ndim)
+    if isinstance(budget, Real) and not isinstance(budget, bool):
         budget = min(budget, X.shape[dim])
     return _budget.budget(X, budget, dim)
 
