@@ -206,6 +206,8 @@ def test_what_is_told_about_bars_is_in_the_picture(count):
         assert box.x1 <= ax.figure.bbox.x1
     below = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert all(one.x1 < other.x0 for one, other in pairwise(below))
+    lowest = min(bar.get_y() for bars in ax.containers for bar in bars)
+    assert ax.get_ylim()[0] == pytest.approx(lowest, abs=0.05)  # nothing is empty below the bars
 
 
 def test_no_two_curves_look_alike():

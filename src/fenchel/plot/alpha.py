@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 ALPHAS = (1.0, 1.25, 1.5, 2.0, 4.0)
 SCORES = (0.1, -0.7, 1.5, 1.0, -1.3, 0.7, 1.4, -0.3, 0.4)
-
-
 LETTERS = 48  # as many fit below the bars
 
 
@@ -110,8 +108,8 @@ def alpha_bars(
     note(ax, len(x) - 0.5 + 0.25 * margin, 0.5 * step, "non-zero", FAINT, ha="left")
     style_axes(ax, title="one score vector, growing α")
     names = [f"{round(score, 2):g}" for score in scores]
-    step = 1 + len(x) * max(map(len, names)) // LETTERS
-    ax.set_xticks(place[::step], names[::step], fontsize=9, color=FAINT)
+    every = 1 + len(x) * max(map(len, names)) // LETTERS
+    ax.set_xticks(place[::every], names[::every], fontsize=9, color=FAINT)
     ax.set(xlim=(-0.5 - 2.1 * margin, len(x) - 0.5 + 2.2 * margin))
     ax.set(ylim=(-step * (len(rows) - 1) - 0.02, step), yticks=())
     ax.set_xlabel("scores", color=INK)
