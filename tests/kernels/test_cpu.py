@@ -184,7 +184,7 @@ def test_a_second_process_compiles_nothing():
     script = """
         import gc
         import torch, fenchel
-        from fenchel.kernels.cpu.compilation import Kernel
+        from fenchel.kernels.cpu.launch.compilation import Kernel
 
         x = torch.randn(3, 40, requires_grad=True)
         fenchel.entmax(x, 1.5).square().sum().backward()

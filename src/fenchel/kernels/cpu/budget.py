@@ -14,16 +14,25 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import BATCH, SHORT, batch_workspace
-from fenchel.kernels.cpu.batch_budget import is_batched, solve_budget_batches
-from fenchel.kernels.cpu.budget_backward import budget_backward, budget_backward_k
-from fenchel.kernels.cpu.columns import fill
-from fenchel.kernels.cpu.compilation import Kernel, reducing, scalar, sequential
-from fenchel.kernels.cpu.memory import advance, as_floats, as_type_of, load, maximum, real, store
-from fenchel.kernels.cpu.ranking import ranked
-from fenchel.kernels.cpu.selection import ROUNDING, largest_in
-from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.batches.batch import BATCH, SHORT, batch_workspace
+from fenchel.kernels.cpu.batches.budget import is_batched, solve_budget_batches
+from fenchel.kernels.cpu.columns.largest import largest_in
+from fenchel.kernels.cpu.columns.selection import ROUNDING
+from fenchel.kernels.cpu.columns.whole_vectors import fill
+from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, scalar, sequential
+from fenchel.kernels.cpu.launch.memory import (
+    advance,
+    as_floats,
+    as_type_of,
+    load,
+    maximum,
+    real,
+    store,
+)
+from fenchel.kernels.cpu.launch.sharing import for_each_row, is_left, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.thresholds.budget_backward import budget_backward, budget_backward_k
+from fenchel.kernels.cpu.thresholds.ranking import ranked
 
 __all__ = ["budget", "budget_backward", "budget_backward_k"]
 

@@ -13,17 +13,19 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import BATCH, batch_workspace
-from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batches
-from fenchel.kernels.cpu.batch_steep import LISTS, is_steep_batched, solve_steep_batches
-from fenchel.kernels.cpu.batch_step import needs_no_powers
-from fenchel.kernels.cpu.columns import LANES, copy, fill
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
-from fenchel.kernels.cpu.entmax_backward import entmax_backward
-from fenchel.kernels.cpu.memory import advance, load
-from fenchel.kernels.cpu.probabilities import write
-from fenchel.kernels.cpu.row import (
+from fenchel.kernels.cpu.batches.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.batches.entmax import LONGER, is_batched, solve_entmax_batches
+from fenchel.kernels.cpu.batches.steep import LISTS, is_steep_batched, solve_steep_batches
+from fenchel.kernels.cpu.batches.steps import needs_no_powers
+from fenchel.kernels.cpu.columns.whole_vectors import LANES, copy, fill
+from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.memory import advance, load
+from fenchel.kernels.cpu.launch.sharing import for_each_row, is_left, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.rows.alpha_slope import entmax_backward_alpha
+from fenchel.kernels.cpu.rows.backward import entmax_backward
+from fenchel.kernels.cpu.rows.softmax import softmax_row
+from fenchel.kernels.cpu.search.normalizer import (
     BLOCK,
     SHORT,
     edge_of,
@@ -31,9 +33,7 @@ from fenchel.kernels.cpu.row import (
     solve,
     workspace_size,
 )
-from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
-from fenchel.kernels.cpu.softmax import softmax_row
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.search.probabilities import write
 
 __all__ = ["entmax", "entmax_backward", "entmax_backward_alpha"]
 

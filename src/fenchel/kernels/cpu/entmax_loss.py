@@ -12,26 +12,23 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.columns import LANES, copy, load_tail
-from fenchel.kernels.cpu.compilation import Kernel, scalar, sequential
-from fenchel.kernels.cpu.entmax_loss_alpha import entmax_loss_alpha
-from fenchel.kernels.cpu.entmax_loss_backward import entmax_loss_backward
-from fenchel.kernels.cpu.entmax_loss_terms import (
-    smoothing_term,
-    sum_powers,
-    sum_soft_terms,
-    target_term,
+from fenchel.kernels.cpu.arithmetic.entries import coefficients
+from fenchel.kernels.cpu.columns.whole_vectors import LANES, copy, load_tail
+from fenchel.kernels.cpu.launch.compilation import Kernel, scalar, sequential
+from fenchel.kernels.cpu.launch.memory import TENSORS, advance, floats_at, load, rows_at, store
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.losses.alpha_slope import entmax_loss_alpha
+from fenchel.kernels.cpu.losses.slopes import entmax_loss_backward
+from fenchel.kernels.cpu.losses.targets import (
+    class_of,
+    is_ignored,
+    is_soft,
+    smoothing_of,
+    target_words,
 )
-from fenchel.kernels.cpu.entries import coefficients
-from fenchel.kernels.cpu.memory import (
-    TENSORS,
-    advance,
-    floats_at,
-    load,
-    rows_at,
-    store,
-)
-from fenchel.kernels.cpu.row import (
+from fenchel.kernels.cpu.losses.terms import smoothing_term, sum_powers, sum_soft_terms, target_term
+from fenchel.kernels.cpu.search.normalizer import (
     BLOCK,
     SHORT,
     edge_of,
@@ -41,9 +38,6 @@ from fenchel.kernels.cpu.row import (
     workspace_end,
     workspace_size,
 )
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, smoothing_of, target_words
-from fenchel.kernels.cpu.threads import launch
 from fenchel.kernels.reference.in_place import loss_in_place
 
 __all__ = ["entmax_loss", "entmax_loss_alpha", "entmax_loss_backward", "entmax_loss_in_place"]

@@ -14,10 +14,10 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.columns import fill
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.fusedmax_backward import fusedmax_backward, fusedmax_backward_strength
-from fenchel.kernels.cpu.memory import (
+from fenchel.kernels.cpu.columns.selection import ROUNDING, list_above
+from fenchel.kernels.cpu.columns.whole_vectors import fill
+from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.memory import (
     TENSORS,
     advance,
     as_bytes,
@@ -28,12 +28,15 @@ from fenchel.kernels.cpu.memory import (
     real,
     store,
 )
-from fenchel.kernels.cpu.row import edge_of, solve, workspace_size
-from fenchel.kernels.cpu.selection import ROUNDING, list_above
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.simplex import threshold
-from fenchel.kernels.cpu.threads import launch
-from fenchel.kernels.cpu.total_variation import prox, prox_workspace
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.search.normalizer import edge_of, solve, workspace_size
+from fenchel.kernels.cpu.structured.fusedmax_backward import (
+    fusedmax_backward,
+    fusedmax_backward_strength,
+)
+from fenchel.kernels.cpu.structured.simplex_threshold import threshold
+from fenchel.kernels.cpu.structured.total_variation import prox, prox_workspace
 
 __all__ = ["fusedmax", "fusedmax_backward", "fusedmax_backward_strength"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.memory import TENSORS, advance, bytes_at, load, store
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.threads import launch
-from fenchel.kernels.cpu.total_variation import prox, prox_workspace
+from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.memory import TENSORS, advance, bytes_at, load, store
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.structured.total_variation import prox, prox_workspace
 from fenchel.kernels.reference import fusedmax2d as reference
 from fenchel.kernels.reference.fusedmax2d import fusedmax2d_backward, fusedmax2d_backward_strength
 

@@ -12,15 +12,15 @@ import math
 import torch
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import BATCH, batch_workspace
-from fenchel.kernels.cpu.batch_normmax import is_batched, solve_normmax_batches
-from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
-from fenchel.kernels.cpu.elementary64 import power64
-from fenchel.kernels.cpu.memory import load, store
-from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
-from fenchel.kernels.cpu.normmax_backward import normmax_backward, normmax_backward_alpha
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.arithmetic.elementary64 import power64
+from fenchel.kernels.cpu.batches.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.batches.normmax import is_batched, solve_normmax_batches
+from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, sequential
+from fenchel.kernels.cpu.launch.memory import load, store
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.thresholds.near_peak import list_near_peak, near_peak_workspace
+from fenchel.kernels.cpu.thresholds.normmax_backward import normmax_backward, normmax_backward_alpha
 
 __all__ = ["normmax", "normmax_backward", "normmax_backward_alpha"]
 

@@ -18,10 +18,11 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.buckets import buckets_workspace, solve_many
-from fenchel.kernels.cpu.columns import fill
-from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
-from fenchel.kernels.cpu.memory import (
+from fenchel.kernels.cpu.columns.largest import largest_in
+from fenchel.kernels.cpu.columns.selection import ROUNDING, list_above
+from fenchel.kernels.cpu.columns.whole_vectors import fill
+from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, sequential
+from fenchel.kernels.cpu.launch.memory import (
     TENSORS,
     advance,
     as_floats,
@@ -31,12 +32,15 @@ from fenchel.kernels.cpu.memory import (
     real,
     store,
 )
-from fenchel.kernels.cpu.oscarmax_backward import oscarmax_backward, oscarmax_backward_strength
-from fenchel.kernels.cpu.pooling import push_ordered, settle
-from fenchel.kernels.cpu.selection import ROUNDING, largest_in, list_above
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.sorting import FEW, sort_falling
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.structured.bucket_pooling import buckets_workspace, solve_many
+from fenchel.kernels.cpu.structured.oscarmax_backward import (
+    oscarmax_backward,
+    oscarmax_backward_strength,
+)
+from fenchel.kernels.cpu.structured.pooling import push_ordered, settle
+from fenchel.kernels.cpu.structured.sorting import FEW, sort_falling
 
 __all__ = ["oscarmax", "oscarmax_backward", "oscarmax_backward_strength"]
 

@@ -12,12 +12,12 @@ import math
 import torch
 from torch import Tensor
 
-from fenchel.kernels.cpu.compilation import Kernel, reducing, scalar, sequential
-from fenchel.kernels.cpu.memory import TENSORS, advance, integer_at, load, store
-from fenchel.kernels.cpu.peak import enough, node, secular_root, spread
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.threads import launch
-from fenchel.kernels.cpu.window import closed, expansion
+from fenchel.kernels.cpu.disk.peak import enough, node, secular_root, spread
+from fenchel.kernels.cpu.disk.window import closed, expansion
+from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, scalar, sequential
+from fenchel.kernels.cpu.launch.memory import TENSORS, advance, integer_at, load, store
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
 from fenchel.kernels.reference.paraboloid import CONSTANT, POWER, STRAIGHT
 from fenchel.kernels.reference.window import NARROW
 

@@ -14,13 +14,13 @@ import math
 import torch
 from torch import Tensor
 
-from fenchel.kernels.cpu.compilation import Kernel, sequential
 from fenchel.kernels.cpu.entmax import entmax
-from fenchel.kernels.cpu.memory import load, store
-from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
-from fenchel.kernels.cpu.pnormmax_backward import pnormmax_backward, pnormmax_backward_p
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.memory import load, store
+from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.thresholds.near_peak import list_near_peak, near_peak_workspace
+from fenchel.kernels.cpu.thresholds.pnormmax_backward import pnormmax_backward, pnormmax_backward_p
 
 __all__ = ["pnormmax", "pnormmax_backward", "pnormmax_backward_p"]
 
