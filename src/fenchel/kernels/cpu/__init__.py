@@ -1,7 +1,8 @@
 """The CPU kernels, in Numba; nothing outside this package imports Numba.
 
 The files at the top are what the rest of the library calls, with the names and signatures of
-`kernels/reference`. A folder imports from those above it alone, and the last five not from each other:
+`kernels/reference`: they choose a kernel and launch it. A folder imports from those above it alone, and
+the last five not from each other:
 
     launch      what a kernel needs to run: memory, compilation, threads, and how these share rows
     arithmetic  one number at a time
@@ -14,5 +15,5 @@ The files at the top are what the rest of the library calls, with the names and 
     structured  fusedmax, fusedmax2d and oscarmax
     disk        integrals over the unit disk
 
-`entmax` is the place to begin, then `search/normalizer` and what that imports.
+`entmax` is the place to begin, then `rows/forward` and what that imports.
 """

@@ -3,7 +3,7 @@
 Newton's method in a bracket, from where the threshold would be if the scores were normal: the sum of
 p is then about n times the share of the scores above tau + 1/2, blurred by an interval of length 1.
 Scores further than REACH below the largest do not count for that; where the others are not more than
-k, the row is left to `budget`, as are rows with nothing to find.
+k, the row is left to `thresholds/budget_rows`, as are rows with nothing to find.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _visit(data, size, place, state):
 
 @outlined
 def _take_steps(state):
-    """Move every row that climbs as `budget` does; how many climb on."""
+    """Move every row that climbs as `thresholds/budget_rows` does; how many climb on."""
     climbing = 0.0
     for i in range(BATCH):
         tau, piece = load(state, OFFSET + i), load(state, PIECE + i)

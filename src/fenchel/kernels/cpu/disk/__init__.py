@@ -1,3 +1,3 @@
-"""Integrals over the unit disk, one number at a time: where to look (`peak`), and the integral along a
-chord (`window`). Files are named as in `kernels/reference`.
+"""Integrals over the unit disk, for `pairs` of a density and a basis function: along which `chords`,
+where on them to look (`peak`), and what a chord gives (`window`).
 """

@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import math
 
-import torch
 from numba import float64
-from torch import Tensor
 
 from fenchel.kernels.cpu.arithmetic.divided_differences import phi1_slope
 from fenchel.kernels.cpu.arithmetic.elementary import expm1_ratio
 from fenchel.kernels.cpu.arithmetic.entries import exponent_of
-from fenchel.kernels.cpu.launch.compilation import Kernel, scalar, sequential
+from fenchel.kernels.cpu.launch.compilation import scalar, sequential
 from fenchel.kernels.cpu.launch.memory import TENSORS, floats_at, load, store
 from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.launch.threads import launch
-from fenchel.kernels.cpu.losses.targets import is_ignored, is_soft, smoothing_of, target_words
-from fenchel.kernels.cpu.search.normalizer import solve, workspace_size
+from fenchel.kernels.cpu.losses.targets import is_ignored, is_soft, smoothing_of
+from fenchel.kernels.cpu.search.normalizer import solve
 from fenchel.kernels.cpu.search.steep import steep_entry
 
 
@@ -109,24 +106,6 @@ def _alpha_row(arguments, row, alpha, columns, workspace):
     store(out, row, slope / alpha)
 
 
-def _alpha_rows(arguments):
+def alpha_rows(arguments):
+    """dL/dalpha of every row."""
     for_each_row(arguments, _alpha_row)
-
-
-_kernel = Kernel(_alpha_rows)
-
-
-def entmax_loss_alpha(
-    scores: Tensor,
-    target: Tensor,
-    alpha: Tensor,
-    normalizer: Tensor,
-    ignore_index: int,
-    smoothing: float,
-) -> Tensor:
-    """dL/dalpha of every row (float64)."""
-    out = torch.zeros_like(normalizer)
-    words = target_words(target, ignore_index, smoothing)
-    workspace = workspace_size(scores.shape[1])
-    launch(_kernel, scores, alpha, workspace, scores, *words, normalizer, out)
-    return out

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import torch
 from numba import float64
-from torch import Tensor
 
 from fenchel.kernels.cpu.columns.largest import largest_of
 from fenchel.kernels.cpu.columns.whole_vectors import LANES, copy, fill, load_tail
-from fenchel.kernels.cpu.launch.compilation import Kernel, scalar, sequential
+from fenchel.kernels.cpu.launch.compilation import scalar, sequential
 from fenchel.kernels.cpu.launch.memory import (
     TENSORS,
     advance,
@@ -21,15 +19,13 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.launch.threads import launch
 from fenchel.kernels.cpu.losses.targets import (
     class_of,
     is_ignored,
     is_soft,
     smoothing_of,
-    target_words,
 )
-from fenchel.kernels.cpu.search.normalizer import BLOCK, edge_of, solve, workspace_size
+from fenchel.kernels.cpu.search.normalizer import BLOCK, edge_of, solve
 from fenchel.kernels.cpu.search.probabilities import write
 
 
@@ -66,7 +62,7 @@ def _subtract_target(arguments, row, out, columns, grad):
 
 
 @sequential
-def _backward_row(arguments, row, alpha, columns, workspace):
+def _slope_row(arguments, row, alpha, columns, workspace):
     scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 7, row, columns)
     grad = load(rows_at(arguments, TENSORS + 5), row)
     normalizer = load(floats_at(arguments, TENSORS + 6), row)
@@ -83,36 +79,6 @@ def _backward_row(arguments, row, alpha, columns, workspace):
         _subtract_target(arguments, row, out, columns, grad)
 
 
-def _backward_rows(arguments):
-    for_each_row(arguments, _backward_row)
-
-
-_kernel = Kernel(_backward_rows)
-
-
-def entmax_loss_backward(
-    grad: Tensor,
-    scores: Tensor,
-    target: Tensor,
-    alpha: float | Tensor,
-    normalizer: Tensor,
-    ignore_index: int,
-    smoothing: float,
-    out: Tensor | None = None,
-) -> Tensor:
-    """g (p - q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
-    if out is None:
-        out = torch.empty_like(scores)
-    words = target_words(target, ignore_index, smoothing)
-    launch(
-        _kernel,
-        scores,
-        alpha,
-        workspace_size(scores.shape[1]),
-        scores,
-        *words,
-        grad,
-        normalizer,
-        out,
-    )
-    return out
+def slope_rows(arguments):
+    """g (p - q); zero for a row that is ignored or has nothing in it."""
+    for_each_row(arguments, _slope_row)

@@ -7,21 +7,15 @@ mean = <s, g>/<s, 1>.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from fenchel.kernels.cpu.arithmetic.divided_differences import phi2
 from fenchel.kernels.cpu.arithmetic.elementary import log
 from fenchel.kernels.cpu.arithmetic.weights import entmax_weight, off_support
 from fenchel.kernels.cpu.columns.whole_vectors import LANES, load_tail
-from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, scalar, sequential
+from fenchel.kernels.cpu.launch.compilation import reducing, scalar, sequential
 from fenchel.kernels.cpu.launch.memory import TENSORS, advance, floats_at, load, real, store
 from fenchel.kernels.cpu.launch.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.launch.threads import launch
 from fenchel.kernels.cpu.rows.backward import (
     BLOCK,
-    backward_workspace,
-    entmax_backward,
     mass_of,
     sum_block,
     sum_row,
@@ -82,15 +76,6 @@ def _alpha_row(arguments, row, alpha, columns, workspace):
     store(floats_at(arguments, TENSORS + 2), row, result)
 
 
-def _alpha_rows(arguments):
+def alpha_rows(arguments):
+    """The gradient in the alpha of every row."""
     for_each_row(arguments, _alpha_row)
-
-
-_kernel = Kernel(_alpha_rows)
-
-
-def entmax_backward_alpha(grad: Tensor, p: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores, and in the alpha of every row (float64)."""
-    in_alpha = torch.zeros(p.shape[0], dtype=torch.float64)
-    launch(_kernel, p, alpha, backward_workspace(p.shape[1]), grad, p, in_alpha)
-    return entmax_backward(grad, p, alpha), in_alpha

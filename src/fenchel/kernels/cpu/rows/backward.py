@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from fenchel.kernels.cpu.arithmetic.weights import (
     entmax15_weight,
     entmax_weight,
@@ -13,10 +10,9 @@ from fenchel.kernels.cpu.arithmetic.weights import (
     sparsemax_weight,
 )
 from fenchel.kernels.cpu.columns.whole_vectors import LANES, copy, fill, load_tail
-from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, scalar, sequential
+from fenchel.kernels.cpu.launch.compilation import reducing, scalar, sequential
 from fenchel.kernels.cpu.launch.memory import advance, load, real, store
 from fenchel.kernels.cpu.launch.sharing import for_each_row, gradient_rows
-from fenchel.kernels.cpu.launch.threads import launch
 
 BLOCK = 2  # multiples of LANES that are skipped together where p is zero
 
@@ -115,20 +111,11 @@ def _backward_row(arguments, row, alpha, columns, workspace):
         _backward(entmax_weight, grad, p, out, columns, exponent, 0.0, workspace)
 
 
-def _backward_rows(arguments):
+def backward_rows(arguments):
+    """The gradient in the scores. Zero off the support."""
     for_each_row(arguments, _backward_row)
-
-
-_kernel = Kernel(_backward_rows)
 
 
 def backward_workspace(columns: int) -> int:
     """Numbers of scratch memory a thread needs: two tails, and one flag a block."""
     return columns // (BLOCK * LANES) + 3 * LANES
-
-
-def entmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor) -> Tensor:
-    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
-    out = torch.empty_like(p)
-    launch(_kernel, p, alpha, backward_workspace(p.shape[1]), grad, p, out)
-    return out

@@ -6,12 +6,9 @@ strength moves a group by the jump that ends it minus the jump that begins it, o
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from fenchel.kernels.cpu.columns.selection import list_nonzero
 from fenchel.kernels.cpu.columns.whole_vectors import fill
-from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.compilation import sequential
 from fenchel.kernels.cpu.launch.memory import (
     TENSORS,
     advance,
@@ -22,7 +19,6 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.sharing import for_each_row, gradient_rows, matrix_row
-from fenchel.kernels.cpu.launch.threads import launch
 
 
 @sequential
@@ -91,26 +87,11 @@ def _strength_row(arguments, row, strength, columns, workspace):
     store(floats_at(arguments, TENSORS + 2), row, result)
 
 
-def _backward_rows(arguments):
+def fusedmax_backward_rows(arguments):
+    """The gradient in the scores. Zero off the support."""
     for_each_row(arguments, _backward_row)
 
 
-def _strength_rows(arguments):
+def fusedmax_strength_rows(arguments):
+    """The gradient in the strength of every row."""
     for_each_row(arguments, _strength_row)
-
-
-_backward_kernel, _strength_kernel = Kernel(_backward_rows), Kernel(_strength_rows)
-
-
-def fusedmax_backward(grad: Tensor, p: Tensor, jumps: Tensor) -> Tensor:
-    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
-    out = torch.empty_like(p)
-    launch(_backward_kernel, p, 0.0, p.shape[1], grad, p, out, jumps)
-    return out
-
-
-def fusedmax_backward_strength(grad: Tensor, p: Tensor, jumps: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores, and in the strength of every row (float64)."""
-    by_strength = torch.zeros(p.shape[0], dtype=torch.float64)
-    launch(_strength_kernel, p, 0.0, p.shape[1], grad, p, by_strength, jumps)
-    return fusedmax_backward(grad, p, jumps), by_strength

@@ -6,12 +6,9 @@ the mean over the support.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from fenchel.kernels.cpu.columns.selection import list_nonzero
 from fenchel.kernels.cpu.columns.whole_vectors import fill
-from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.compilation import sequential
 from fenchel.kernels.cpu.launch.memory import (
     TENSORS,
     advance,
@@ -23,7 +20,6 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.sharing import for_each_row, gradient_rows, matrix_row
-from fenchel.kernels.cpu.launch.threads import launch
 
 
 @sequential
@@ -92,31 +88,16 @@ def _strength_row(arguments, row, strength, columns, workspace):
     store(floats_at(arguments, TENSORS + 2), row, result)
 
 
-def _backward_rows(arguments):
+def oscarmax_backward_rows(arguments):
+    """The gradient in the scores. Zero off the support."""
     for_each_row(arguments, _backward_row)
 
 
-def _strength_rows(arguments):
+def oscarmax_strength_rows(arguments):
+    """The gradient in the strength of every row."""
     for_each_row(arguments, _strength_row)
 
 
-_backward_kernel, _strength_kernel = Kernel(_backward_rows), Kernel(_strength_rows)
-
-
-def _workspace(rows: Tensor) -> int:
-    columns = rows.shape[1]
-    return ((columns + 1) // 2 + 2 * columns) * (8 // rows.element_size())
-
-
-def oscarmax_backward(grad: Tensor, p: Tensor, first: Tensor) -> Tensor:
-    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
-    out = torch.empty_like(p)
-    launch(_backward_kernel, p, 0.0, _workspace(p), grad, p, out, first)
-    return out
-
-
-def oscarmax_backward_strength(grad: Tensor, p: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores, and in the strength of every row (float64)."""
-    by_strength = torch.zeros(p.shape[0], dtype=torch.float64)
-    launch(_strength_kernel, p, 0.0, _workspace(p), grad, p, by_strength, first)
-    return oscarmax_backward(grad, p, first), by_strength
+def oscarmax_backward_workspace(columns: int, itemsize: int) -> int:
+    """Numbers of scratch memory, of `itemsize` bytes each, that a thread needs."""
+    return ((columns + 1) // 2 + 2 * columns) * (8 // itemsize)

@@ -6,14 +6,11 @@ Where p is NaN so is the gradient.
 
 from __future__ import annotations
 
-import torch
 from numba import float64
-from torch import Tensor
 
-from fenchel.kernels.cpu.launch.compilation import Kernel, reducing, sequential
+from fenchel.kernels.cpu.launch.compilation import reducing, sequential
 from fenchel.kernels.cpu.launch.memory import TENSORS, floats_at, load, real, store
 from fenchel.kernels.cpu.launch.sharing import for_each_row, gradient_rows
-from fenchel.kernels.cpu.launch.threads import launch
 
 
 @reducing
@@ -42,20 +39,6 @@ def _backward_row(arguments, row, k, columns, workspace):
     store(floats_at(arguments, TENSORS + 3), row, mean)
 
 
-def _backward_rows(arguments):
+def budget_backward_rows(arguments):
+    """The gradients in the scores, and in the k of every row."""
     for_each_row(arguments, _backward_row)
-
-
-_kernel = Kernel(_backward_rows)
-
-
-def budget_backward_k(grad: Tensor, p: Tensor, k: float | Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores, and in k of every row (float64)."""
-    out, by_k = torch.empty_like(p), torch.zeros(p.shape[0], dtype=torch.float64)
-    launch(_kernel, p, 0.0, 0, grad, p, out, by_k)
-    return out, by_k
-
-
-def budget_backward(grad: Tensor, p: Tensor, k: float | Tensor) -> Tensor:
-    """The gradient in the scores. Zero where p is 0 or 1."""
-    return budget_backward_k(grad, p, k)[0]

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import math
 
-import torch
 from numba import float64
-from torch import Tensor
 
 from fenchel.kernels.cpu.arithmetic.elementary64 import power64
 from fenchel.kernels.cpu.columns.selection import list_nonzero
 from fenchel.kernels.cpu.columns.whole_vectors import fill
-from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.compilation import sequential
 from fenchel.kernels.cpu.launch.memory import (
     TENSORS,
     as_indices,
@@ -30,7 +28,6 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.sharing import for_each_row, gradient_rows
-from fenchel.kernels.cpu.launch.threads import launch
 from fenchel.kernels.cpu.thresholds.norm import norm_derivative_of, norm_of
 
 
@@ -79,22 +76,6 @@ def _backward_row(arguments, row, alpha, columns, workspace):
         store(by_alpha, row, _slope(grad, p, places, count, alpha, known))
 
 
-def _backward_rows(arguments):
+def normmax_backward_rows(arguments):
+    """The gradients in the scores, and if wanted in the alpha of every row."""
     for_each_row(arguments, _backward_row)
-
-
-_kernel = Kernel(_backward_rows)
-
-
-def normmax_backward_alpha(grad: Tensor, p: Tensor, alpha: float | Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores, and in alpha of every row (float64)."""
-    out, by_alpha = torch.empty_like(p), torch.zeros(p.shape[0], dtype=torch.float64)
-    launch(_kernel, p, alpha, p.shape[1], grad, p, out, by_alpha, 1)
-    return out, by_alpha
-
-
-def normmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor) -> Tensor:
-    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
-    out = torch.empty_like(p)
-    launch(_kernel, p, alpha, p.shape[1], grad, p, out, 0, 0)
-    return out

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import math
 
-import torch
 from numba import float64
-from torch import Tensor
 
 from fenchel.kernels.cpu.columns.selection import list_nonzero
 from fenchel.kernels.cpu.columns.whole_vectors import fill
-from fenchel.kernels.cpu.launch.compilation import Kernel, sequential
+from fenchel.kernels.cpu.launch.compilation import sequential
 from fenchel.kernels.cpu.launch.memory import TENSORS, as_indices, floats_at, load, store
 from fenchel.kernels.cpu.launch.sharing import for_each_row, gradient_rows
-from fenchel.kernels.cpu.launch.threads import launch
 from fenchel.kernels.cpu.thresholds.norm import norm_derivative_of, norm_of
 
 
@@ -60,20 +57,6 @@ def _backward_row(arguments, row, s, columns, workspace):
     store(floats_at(arguments, TENSORS + 3), row, -result)
 
 
-def _backward_rows(arguments):
+def pnormmax_backward_rows(arguments):
+    """The gradients in the scores, and in the exponent of every row."""
     for_each_row(arguments, _backward_row)
-
-
-_kernel = Kernel(_backward_rows)
-
-
-def pnormmax_backward_p(grad: Tensor, p: Tensor, s: float | Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores, and in the exponent of every row (float64)."""
-    out, by_exponent = torch.empty_like(p), torch.zeros(p.shape[0], dtype=torch.float64)
-    launch(_kernel, p, s, p.shape[1], grad, p, out, by_exponent)
-    return out, by_exponent
-
-
-def pnormmax_backward(grad: Tensor, p: Tensor, s: float | Tensor) -> Tensor:
-    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
-    return pnormmax_backward_p(grad, p, s)[0]
