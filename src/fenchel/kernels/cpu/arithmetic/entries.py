@@ -15,7 +15,8 @@ from typing import Any
 from numba import types
 from numba.extending import overload
 
-from fenchel.kernels.cpu.arithmetic.elementary import power1p, power_between
+from fenchel.kernels.cpu.arithmetic.elementary import power1p
+from fenchel.kernels.cpu.arithmetic.elementary32 import power_between
 from fenchel.kernels.cpu.launch.compilation import scalar
 from fenchel.kernels.cpu.launch.memory import real
 
