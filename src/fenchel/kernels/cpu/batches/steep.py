@@ -2,7 +2,7 @@
 
 t = e (x - edge) is at most one, and p = t^(1/e) >= t. So the edge of sparsemax of the scores e x is not
 above the edge sought, needs no powers, and few scores are above it. They are listed for all rows
-together, the first ones of all, then the second ones, ..., and `batch_support` visits these lists in
+together, the first ones of all, then the second ones, ..., and `steep_support` visits these lists in
 vectors across the rows.
 """
 
