@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
+import shutil
 import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch
@@ -184,7 +187,7 @@ def test_a_second_process_compiles_nothing():
     script = """
         import gc
         import torch, fenchel
-        from fenchel.kernels.cpu.compilation import Kernel
+        from fenchel.kernels.cpu.launch.compilation import Kernel
 
         x = torch.randn(3, 40, requires_grad=True)
         fenchel.entmax(x, 1.5).square().sum().backward()
@@ -196,6 +199,19 @@ def test_a_second_process_compiles_nothing():
     used, loaded = run_in_a_process(script).split()
     assert int(used) >= 2
     assert loaded == used
+
+
+@pytest.mark.parametrize("changed", ["entmax.py", "launch/memory.py", "columns/largest.py"])
+def test_code_that_is_stored_belongs_to_every_file_of_the_package(tmp_path, changed):
+    package = tmp_path / "cpu"
+    shutil.copytree(Path(fenchel.__file__).parent / "kernels" / "cpu", package)
+    copied = runpy.run_path(str(package / "launch" / "compilation.py"))
+    digest = copied["_sources"].__wrapped__
+    before = digest()
+    assert digest() == before
+    with (package / changed).open("a") as file:
+        file.write("# changed\n")
+    assert digest() != before
 
 
 OWN_ALPHAS = torch.tensor([1.0, 1.05, 1.3, 1.5, 1.6, 1.9, 2.0, 2.5, 0.7])[

@@ -1,106 +1,37 @@
-"""entmax, row by row, on the CPU: argmax_p <p, x> - Omega_alpha(p) over the simplex.
+"""entmax and its derivatives, row by row, on the CPU.
 
-Forward: p_i = [1 + (alpha-1)(x_i - A)]_+^(1/(alpha-1)) with A such that the row sums to one.
-Backward: with s = p^(2-alpha) on the support, dx = s g - s <s, g>/<s, 1>.
-Work is proportional to the columns, with one visit to each where few can be in the support.
+    entmax                  argmax_p <p, x> - Omega_alpha(p) over the simplex
+    entmax_backward         its Jacobian times a vector, from p alone
+    entmax_backward_alpha   the same, and the gradient in alpha
+
+`alpha` is a number, or a tensor that holds one float64 a row.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.batch import BATCH, batch_workspace
-from fenchel.kernels.cpu.batch_entmax import LONGER, is_batched, solve_entmax_batches
-from fenchel.kernels.cpu.batch_steep import LISTS, is_steep_batched, solve_steep_batches
-from fenchel.kernels.cpu.batch_step import needs_no_powers
-from fenchel.kernels.cpu.columns import LANES, copy, fill
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.entmax_alpha import entmax_backward_alpha
-from fenchel.kernels.cpu.entmax_backward import entmax_backward
-from fenchel.kernels.cpu.memory import advance, load
-from fenchel.kernels.cpu.probabilities import write
-from fenchel.kernels.cpu.row import (
-    BLOCK,
-    SHORT,
-    edge_of,
-    maxima_of,
-    solve,
-    workspace_size,
-)
-from fenchel.kernels.cpu.sharing import for_each_row, is_left, matrix_row
-from fenchel.kernels.cpu.softmax import softmax_row
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.launch.compilation import Kernel
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.rows.alpha_slope import alpha_rows
+from fenchel.kernels.cpu.rows.backward import backward_rows, backward_workspace
+from fenchel.kernels.cpu.rows.forward import entmax
 
 __all__ = ["entmax", "entmax_backward", "entmax_backward_alpha"]
 
-
-@sequential
-def _write_row(row, out, columns, largest, offset, rest, alpha, workspace):
-    edge = edge_of(offset, rest, alpha)
-    maxima = maxima_of(workspace)
-    groups = columns // LANES
-    for start in range(0, groups, BLOCK):
-        size = min(BLOCK, groups - start)
-        block, target = advance(row, start * LANES), advance(out, start * LANES)
-        if float64(load(maxima, start // BLOCK)) - largest >= edge:
-            write(block, target, size, largest, offset, rest, alpha, 1.0)
-        else:
-            fill(target, size * LANES, 0.0)
+_backward, _in_alpha = Kernel(backward_rows), Kernel(alpha_rows)
 
 
-@sequential
-def _forward_row(arguments, row, alpha, columns, workspace):
-    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    if alpha == 1.0:
-        softmax_row(scores, out, columns, workspace)
-        return
-    largest, offset, rest = solve(scores, columns, alpha, workspace)
-    if not math.isfinite(largest):
-        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
-        return
-    if columns <= SHORT:
-        write(scores, out, columns // LANES, largest, offset, rest, alpha, 1.0)
-    else:
-        _write_row(scores, out, columns, largest, offset, rest, alpha, workspace)
-    whole = columns // LANES * LANES
-    if whole < columns:
-        tail, last = workspace, maxima_of(workspace)
-        write(tail, last, 1, largest, offset, rest, alpha, 1.0)
-        copy(last, advance(out, whole), columns - whole)
-
-
-@sequential
-def _left_row(arguments, row, alpha, columns, workspace):
-    if is_left(arguments, row):
-        _forward_row(arguments, row, alpha, columns, workspace)
-
-
-def _forward(arguments):
-    for_each_row(arguments, _left_row)
-
-
-_forward_kernel = Kernel(_forward)
-_batch_kernel, _steep_kernel = Kernel(solve_entmax_batches), Kernel(solve_steep_batches)
-
-
-def entmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    """Probabilities of every row; a tensor `alpha` holds one float64 a row."""
-    out, columns, itemsize = torch.empty_like(scores), scores.shape[1], scores.element_size()
-    number = None if isinstance(alpha, Tensor) else alpha
-    left: Tensor | int = 0
-    kernel, size = None, 0
-    if columns <= LONGER and (number is None or is_batched(columns, number)):
-        kernel, size = _batch_kernel, batch_workspace(columns, itemsize, itemsize)
-    elif number is not None and is_steep_batched(columns, number):
-        kernel, size = _steep_kernel, batch_workspace(columns, itemsize, 8 * LISTS)
-    if kernel is not None:
-        if number is None or not needs_no_powers(number):
-            left = torch.empty(scores.shape[0], dtype=torch.float64)
-        if launch(kernel, scores, alpha, size, scores, out, left, together=BATCH) == 0:
-            return out
-    launch(_forward_kernel, scores, alpha, workspace_size(columns), scores, out, left)
+def entmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor) -> Tensor:
+    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
+    out = torch.empty_like(p)
+    launch(_backward, p, alpha, backward_workspace(p.shape[1]), grad, p, out)
     return out
+
+
+def entmax_backward_alpha(grad: Tensor, p: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores, and in the alpha of every row (float64)."""
+    in_alpha = torch.zeros(p.shape[0], dtype=torch.float64)
+    launch(_in_alpha, p, alpha, backward_workspace(p.shape[1]), grad, p, in_alpha)
+    return entmax_backward(grad, p, alpha), in_alpha

@@ -1,138 +1,23 @@
-"""The Fenchel-Young loss of entmax, row by row, on the CPU.
+"""The Fenchel-Young loss of entmax and its derivatives, row by row, on the CPU.
 
-L(x; q) = Omega(q) + Omega*(x) - <q, x>, zero exactly when p = entmax(x) = q, with gradient p - q.
-Nothing of the size of the scores is kept: the gradient is made again from the normaliser A.
+Nothing of the size of the scores is kept: the gradients are made again from the normaliser of every row.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.columns import LANES, copy, load_tail
-from fenchel.kernels.cpu.compilation import Kernel, scalar, sequential
-from fenchel.kernels.cpu.entmax_loss_alpha import entmax_loss_alpha
-from fenchel.kernels.cpu.entmax_loss_backward import entmax_loss_backward
-from fenchel.kernels.cpu.entmax_loss_terms import (
-    smoothing_term,
-    sum_powers,
-    sum_soft_terms,
-    target_term,
-)
-from fenchel.kernels.cpu.entries import coefficients
-from fenchel.kernels.cpu.memory import (
-    TENSORS,
-    advance,
-    floats_at,
-    load,
-    rows_at,
-    store,
-)
-from fenchel.kernels.cpu.row import (
-    BLOCK,
-    SHORT,
-    edge_of,
-    maxima_of,
-    normalizer_of,
-    solve,
-    workspace_end,
-    workspace_size,
-)
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.target import class_of, is_ignored, is_soft, smoothing_of, target_words
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.launch.compilation import Kernel
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.losses.alpha_slope import alpha_rows
+from fenchel.kernels.cpu.losses.forward import loss_rows, loss_workspace
+from fenchel.kernels.cpu.losses.slopes import slope_rows
+from fenchel.kernels.cpu.losses.targets import target_words
+from fenchel.kernels.cpu.search.normalizer import workspace_size
 from fenchel.kernels.reference.in_place import loss_in_place
 
-__all__ = ["entmax_loss", "entmax_loss_alpha", "entmax_loss_backward", "entmax_loss_in_place"]
-
-SOFT_RUN = 16  # multiples of LANES summed in the row's own precision
-
-
-@scalar
-def _others(scores, columns, label, largest, offset, rest, alpha, workspace, spare):
-    """(sum of p, sum of p^alpha) over all columns but `label`; `spare` holds one block."""
-    mass, power = 0.0, 0.0
-    groups = columns // LANES
-    maxima = maxima_of(workspace)
-    edge = edge_of(offset, rest, alpha)
-    for start in range(0, groups, BLOCK):
-        if columns > SHORT and not float64(load(maxima, start // BLOCK)) - largest >= edge:
-            continue
-        size, place = min(BLOCK, groups - start), start * LANES
-        block = advance(scores, place)
-        if place <= label < place + size * LANES:
-            copy(block, spare, size * LANES)
-            store(spare, label - place, -math.inf)
-            block = spare
-        p, powers = sum_powers(block, size, largest, offset, rest, alpha)
-        mass += p
-        power += powers
-    has_tail = load_tail(scores, columns, spare, -math.inf)
-    if label >= groups * LANES:
-        store(spare, label - groups * LANES, -math.inf)
-    p, powers = sum_powers(spare, has_tail, largest, offset, rest, alpha)
-    return mass + p, power + powers
-
-
-@scalar
-def _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare):
-    coefficient = coefficients(largest, normalizer_of(offset, rest, alpha), 0.0, alpha)
-    total = 0.0
-    groups = columns // LANES
-    for start in range(0, groups, SOFT_RUN):
-        x, q = advance(scores, start * LANES), advance(target, start * LANES)
-        total += sum_soft_terms(x, q, min(SOFT_RUN, groups - start), coefficient)
-    tail_q = advance(spare, LANES)
-    load_tail(target, columns, tail_q, 0.0)
-    has_tail = load_tail(scores, columns, spare, -math.inf)
-    total += sum_soft_terms(spare, tail_q, has_tail, coefficient)
-    return total / alpha
-
-
-@scalar
-def _class_loss(arguments, row, scores, columns, largest, offset, rest, alpha, workspace, spare):
-    label = class_of(arguments, row)
-    delta, power = _others(scores, columns, label, largest, offset, rest, alpha, workspace, spare)
-    u = (load(scores, label) - float64(largest)) - normalizer_of(offset, rest, alpha)
-    loss = power / alpha + target_term(u, delta, alpha)
-    smoothing = smoothing_of(arguments)
-    if smoothing > 0.0 and loss < math.inf:
-        loss += smoothing_term(scores, columns, label, alpha, smoothing)
-        loss = 0.0 if loss < 0.0 else loss
-    return loss
-
-
-@sequential
-def _loss_row(arguments, row, alpha, columns, workspace):
-    scores = matrix_row(arguments, 0, row, columns)
-    losses, normalizers = rows_at(arguments, TENSORS + 5), floats_at(arguments, TENSORS + 6)
-    if is_ignored(arguments, row):
-        store(losses, row, 0.0)
-        store(normalizers, row, -math.inf)
-        return
-    largest, offset, rest = solve(scores, columns, alpha, workspace)
-    spare = advance(workspace, workspace_end(columns))
-    loss = math.inf if largest < 0.0 else math.nan
-    if math.isfinite(largest):
-        if is_soft(arguments):
-            target = matrix_row(arguments, 1, row, columns)
-            loss = _soft_loss(scores, target, columns, largest, offset, rest, alpha, spare)
-        else:
-            loss = _class_loss(
-                arguments, row, scores, columns, largest, offset, rest, alpha, workspace, spare
-            )
-    store(losses, row, loss)
-    store(normalizers, row, largest + normalizer_of(offset, rest, alpha))
-
-
-def _loss_rows(arguments):
-    for_each_row(arguments, _loss_row)
-
-
-_kernel = Kernel(_loss_rows)
+_loss, _slope, _in_alpha = Kernel(loss_rows), Kernel(slope_rows), Kernel(alpha_rows)
 
 
 def entmax_loss(
@@ -142,9 +27,44 @@ def entmax_loss(
     loss = scores.new_empty(scores.shape[0])
     normalizer = scores.new_empty(scores.shape[0], dtype=torch.float64)
     words = target_words(target, ignore_index, smoothing)
-    workspace = workspace_size(scores.shape[1]) + BLOCK * LANES
-    launch(_kernel, scores, alpha, workspace, scores, *words, loss, normalizer)
+    workspace = loss_workspace(scores.shape[1])
+    launch(_loss, scores, alpha, workspace, scores, *words, loss, normalizer)
     return loss, normalizer
+
+
+def entmax_loss_backward(
+    grad: Tensor,
+    scores: Tensor,
+    target: Tensor,
+    alpha: float | Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+    smoothing: float,
+    out: Tensor | None = None,
+) -> Tensor:
+    """g (p - q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
+    if out is None:
+        out = torch.empty_like(scores)
+    words = target_words(target, ignore_index, smoothing)
+    workspace = workspace_size(scores.shape[1])
+    launch(_slope, scores, alpha, workspace, scores, *words, grad, normalizer, out)
+    return out
+
+
+def entmax_loss_alpha(
+    scores: Tensor,
+    target: Tensor,
+    alpha: Tensor,
+    normalizer: Tensor,
+    ignore_index: int,
+    smoothing: float,
+) -> Tensor:
+    """dL/dalpha of every row (float64)."""
+    out = torch.zeros_like(normalizer)
+    words = target_words(target, ignore_index, smoothing)
+    workspace = workspace_size(scores.shape[1])
+    launch(_in_alpha, scores, alpha, workspace, scores, *words, normalizer, out)
+    return out
 
 
 entmax_loss_in_place = loss_in_place(entmax_loss, entmax_loss_alpha, entmax_loss_backward)

@@ -1,154 +1,44 @@
-"""fusedmax, row by row, on the CPU: the projection onto the simplex of the prox of total variation.
+"""fusedmax and its derivatives, row by row, on the CPU.
 
-|z - x| is at most 2 strength, so the threshold tau of the projection is at least that of sparsemax less
-2 strength, and an entry more than 4 strength below that is zero. Those that are left fall into stretches
-of neighbours, each with a prox of its own. What lies between them is lower: at every level that matters
-it costs `strength` to end there, which is x - strength at the end of a stretch.
+fusedmax                     the projection onto the simplex of the prox of total variation
+fusedmax_backward            its Jacobian times a vector, from p and the jumps
+fusedmax_backward_strength   the same, and the gradient in the strength
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.columns import fill
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.fusedmax_backward import fusedmax_backward, fusedmax_backward_strength
-from fenchel.kernels.cpu.memory import (
-    TENSORS,
-    advance,
-    as_bytes,
-    as_floats,
-    as_indices,
-    bytes_at,
-    load,
-    real,
-    store,
+from fenchel.kernels.cpu.launch.compilation import Kernel
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.structured.fusedmax_backward import (
+    fusedmax_backward_rows,
+    fusedmax_strength_rows,
 )
-from fenchel.kernels.cpu.row import edge_of, solve, workspace_size
-from fenchel.kernels.cpu.selection import ROUNDING, list_above
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.simplex import threshold
-from fenchel.kernels.cpu.threads import launch
-from fenchel.kernels.cpu.total_variation import prox, prox_workspace
+from fenchel.kernels.cpu.structured.fusedmax_rows import fusedmax_rows, fusedmax_workspace
 
-__all__ = ["fusedmax", "fusedmax_backward", "fusedmax_backward_strength"]
-
-JOINED, WALL, BORDER = 0, 1, 2  # what lies before an entry: its neighbour, zeros, or nothing
-
-
-@sequential
-def _next_present(row, start, stop):
-    """The first column from `start` on that is not -inf, or `stop`."""
-    while start < stop and load(row, start) == real(row, -math.inf):
-        start += 1
-    return start
-
-
-@sequential
-def _relate(row, columns, places, count, before):
-    """Note what lies before every entry; returns what lies behind the last."""
-    previous = -1
-    for i in range(count):
-        place = load(places, i)
-        kind = BORDER if i == 0 else JOINED
-        if place > previous + 1 and _next_present(row, previous + 1, place) < place:
-            kind = WALL
-        store(before, i, kind)
-        previous = place
-    return WALL if _next_present(row, previous + 1, columns) < columns else BORDER
-
-
-@sequential
-def _solve_stretches(x, before, behind, count, strength, z, signs, workspace):
-    """Fill z, and the sign of every entry that is joined to the one before it."""
-    first = 0
-    while first < count:
-        last = first + 1
-        while last < count and load(before, last) == JOINED:
-            last += 1
-        if load(before, first) == WALL:
-            store(x, first, load(x, first) - strength)
-        if last < count or behind == WALL:
-            store(x, last - 1, load(x, last - 1) - strength)
-        if last - first == 1:
-            store(z, first, load(x, first))
-        else:
-            stretch = advance(x, first), advance(z, first), advance(signs, first)
-            prox(stretch[0], last - first, strength, stretch[1], stretch[2], workspace)
-        first = last
-
-
-@sequential
-def _fall(row, jumps, place, columns):
-    """After a stretch: the next entry that is there lies below it, at zero."""
-    after = _next_present(row, place + 1, columns)
-    if after < columns:
-        store(jumps, after, -1)
-
-
-@sequential
-def _write(row, columns, places, before, behind, count, z, signs, tau, out, jumps):
-    fill(out, columns, 0.0)
-    fill(jumps, columns, 0)
-    above = False
-    for i in range(count):
-        place, kind, value = load(places, i), load(before, i), load(z, i) - tau
-        if kind != JOINED and above:
-            _fall(row, jumps, load(places, i - 1), columns)
-        if value > 0.0:
-            store(out, place, value)
-        if kind == JOINED and (above or value > 0.0):
-            store(jumps, place, load(signs, i))
-        elif kind == WALL and value > 0.0:
-            store(jumps, place, 1)
-        above = value > 0.0
-    if above and behind == WALL:
-        _fall(row, jumps, load(places, count - 1), columns)
-
-
-@sequential
-def _forward_row(arguments, row, strength, columns, workspace):
-    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    jumps = advance(bytes_at(arguments, TENSORS + 2), row * columns)
-    largest, offset, rest = solve(scores, columns, 2.0, workspace)
-    if not math.isfinite(largest):
-        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
-        fill(jumps, columns, 0)
-        return
-    floor = largest + (edge_of(offset, rest, 2.0) - 4.0 * strength)
-    places = as_indices(workspace)
-    count = list_above(scores, columns, floor - ROUNDING * (1.0 + abs(floor)), places)
-    before = as_bytes(advance(places, columns))
-    signs = advance(before, columns)
-    x = advance(as_floats(workspace), (3 * columns + 3) // 4)
-    z = advance(x, count)
-    for i in range(count):
-        store(x, i, float64(load(scores, load(places, i))) - largest)
-    behind = _relate(scores, columns, places, count, before)
-    _solve_stretches(x, before, behind, count, strength, z, signs, advance(z, count))
-    tau = threshold(z, count)
-    _write(scores, columns, places, before, behind, count, z, signs, tau, out, jumps)
-
-
-def _forward(arguments):
-    for_each_row(arguments, _forward_row)
-
-
-_forward_kernel = Kernel(_forward)
-
-
-def _workspace(rows: Tensor) -> int:
-    columns = rows.shape[1]
-    floats = (3 * columns + 3) // 4 + 2 * columns + prox_workspace(columns)
-    return max(floats * (8 // rows.element_size()), workspace_size(columns))
+_rows, _backward = Kernel(fusedmax_rows), Kernel(fusedmax_backward_rows)
+_by_strength = Kernel(fusedmax_strength_rows)
 
 
 def fusedmax(scores: Tensor, strength: float | Tensor) -> tuple[Tensor, Tensor]:
     """Probabilities and jumps of every row; a tensor `strength` holds one float64 a row."""
     out, jumps = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.int8)
-    launch(_forward_kernel, scores, strength, _workspace(scores), scores, out, jumps)
+    workspace = fusedmax_workspace(scores.shape[1], scores.element_size())
+    launch(_rows, scores, strength, workspace, scores, out, jumps)
     return out, jumps
+
+
+def fusedmax_backward(grad: Tensor, p: Tensor, jumps: Tensor) -> Tensor:
+    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
+    out = torch.empty_like(p)
+    launch(_backward, p, 0.0, p.shape[1], grad, p, out, jumps)
+    return out
+
+
+def fusedmax_backward_strength(grad: Tensor, p: Tensor, jumps: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores, and in the strength of every row (float64)."""
+    by_strength = torch.zeros(p.shape[0], dtype=torch.float64)
+    launch(_by_strength, p, 0.0, p.shape[1], grad, p, by_strength, jumps)
+    return fusedmax_backward(grad, p, jumps), by_strength

@@ -5,43 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.memory import TENSORS, advance, bytes_at, load, store
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.threads import launch
-from fenchel.kernels.cpu.total_variation import prox, prox_workspace
+from fenchel.kernels.cpu.launch.compilation import Kernel
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.structured.chains import chain_rows
+from fenchel.kernels.cpu.structured.total_variation import prox_workspace
 from fenchel.kernels.reference import fusedmax2d as reference
 from fenchel.kernels.reference.fusedmax2d import fusedmax2d_backward, fusedmax2d_backward_strength
 
 __all__ = ["fusedmax2d", "fusedmax2d_backward", "fusedmax2d_backward_strength"]
 
-
-@sequential
-def _prox_row(arguments, row, strength, columns, workspace):
-    x, z = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    jumps = advance(bytes_at(arguments, TENSORS + 2), row * columns)
-    present = advance(bytes_at(arguments, TENSORS + 3), row * columns)
-    count = 0
-    while count < columns and load(present, count) != 0:
-        count += 1
-    for i in range(columns):
-        store(jumps, i, 0)
-        store(z, i, load(x, i))
-    if count > 1:
-        prox(x, count, strength, z, jumps, workspace)
-
-
-def _prox_rows(arguments):
-    for_each_row(arguments, _prox_row)
-
-
-_kernel = Kernel(_prox_rows)
+_chains = Kernel(chain_rows)
 
 
 def prox_chains(x: Tensor, present: Tensor, strength: Tensor) -> tuple[Tensor, Tensor]:
     """(z, jumps) of float64 rows whose present entries come first."""
     z, jumps = torch.empty_like(x), torch.empty_like(x, dtype=torch.int8)
-    launch(_kernel, x, strength, prox_workspace(x.shape[1]), x, z, jumps, present)
+    launch(_chains, x, strength, prox_workspace(x.shape[1]), x, z, jumps, present)
     return z, jumps
 
 

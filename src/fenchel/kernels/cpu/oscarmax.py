@@ -1,134 +1,47 @@
-"""oscarmax, row by row, on the CPU: sort, shift, pool adjacent violators, project onto the simplex.
+"""oscarmax and its derivatives, row by row, on the CPU.
 
-With ranks k = 0, 1, ... among the n entries that are there, u_k = x_k + strength k is pooled to be
-non-increasing: a group takes the mean of its u. Two bounds spare most rows the sort of all entries.
-
-* If strength n >= 2 (max x - min x), no beginning of the row has a larger mean than the row: it is one
-  group. (The mean of the first k exceeds that of all by at most max x - mean, and by at most
-  (n - k)/k (mean - min x); one of them is below strength (n - k)/2 for every k.)
-* The largest u of a group with an entry of score X is at most X + strength (n - 1), the largest z at
-  least max x: an entry with X <= max x - 1 - strength (n - 1) is zero, and so is all below it.
+oscarmax                     sort, shift, pool adjacent violators, project onto the simplex
+oscarmax_backward            its Jacobian times a vector, from p and the first ranks of groups
+oscarmax_backward_strength   the same, and the gradient in the strength
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.buckets import buckets_workspace, solve_many
-from fenchel.kernels.cpu.columns import fill
-from fenchel.kernels.cpu.compilation import Kernel, reducing, sequential
-from fenchel.kernels.cpu.memory import (
-    TENSORS,
-    advance,
-    as_floats,
-    as_indices,
-    indices_at,
-    load,
-    real,
-    store,
+from fenchel.kernels.cpu.launch.compilation import Kernel
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.structured.oscarmax_backward import (
+    oscarmax_backward_rows,
+    oscarmax_backward_workspace,
+    oscarmax_strength_rows,
 )
-from fenchel.kernels.cpu.oscarmax_backward import oscarmax_backward, oscarmax_backward_strength
-from fenchel.kernels.cpu.pooling import push_ordered, settle
-from fenchel.kernels.cpu.selection import ROUNDING, largest_in, list_above
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.sorting import FEW, sort_falling
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.structured.oscarmax_rows import oscarmax_rows, oscarmax_workspace
 
-__all__ = ["oscarmax", "oscarmax_backward", "oscarmax_backward_strength"]
-
-
-@reducing
-def _present(row, columns):
-    """How many entries are not -inf, and the smallest of them."""
-    count, smallest = real(row, 0.0), real(row, math.inf)
-    for i in range(columns):
-        x = load(row, i)
-        there = x > real(row, -math.inf)
-        count += real(row, 1.0) if there else real(row, 0.0)
-        smallest = x if there and x < smallest else smallest
-    return float64(count), float64(smallest)
-
-
-@sequential
-def _write(places, groups, z, sizes, tau, out, first):
-    start = 0
-    for group in range(groups):
-        value, end = load(z, group) - tau, start + int(load(sizes, group))
-        if value <= 0.0:
-            return
-        for i in range(start, end):
-            store(out, load(places, i), value)
-            store(first, load(places, i), start)
-        start = end
-
-
-@sequential
-def _name_absent(row, columns, first):
-    """-1 for what is not there, 0 for all else until it is written."""
-    for i in range(columns):
-        store(first, i, -1 if load(row, i) == real(row, -math.inf) else 0)
-
-
-@sequential
-def _write_one_group(row, columns, count, out):
-    share, zero = real(out, 1.0 / count), real(out, 0.0)
-    for i in range(columns):
-        store(out, i, share if load(row, i) > real(row, -math.inf) else zero)
-
-
-@sequential
-def _solve_few(row, places, count, largest, strength, out, first, workspace):
-    stack = (workspace, advance(workspace, count))
-    ordered = sort_falling(row, places, count, advance(workspace, 2 * count))
-    groups = push_ordered(row, ordered, count, largest, strength, 0.0, stack, 0)
-    tau = settle(stack, groups)
-    _write(ordered, groups, stack[0], stack[1], tau, out, first)
-
-
-@sequential
-def _forward_row(arguments, row, strength, columns, workspace):
-    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    first = advance(indices_at(arguments, TENSORS + 2), row * columns)
-    largest = float64(largest_in(scores, columns))
-    _name_absent(scores, columns, first)
-    if not math.isfinite(largest):
-        fill(out, columns, 0.0 if largest < 0.0 else math.nan)
-        return
-    present, smallest = _present(scores, columns)
-    if strength > 0.0 and strength * present >= 2.0 * (largest - smallest):
-        _write_one_group(scores, columns, present, out)
-        return
-    fill(out, columns, 0.0)
-    floor = largest - 1.0 - strength * (present - 1.0)
-    places = as_indices(workspace)
-    count = list_above(scores, columns, floor - ROUNDING * abs(floor), places)
-    rest = advance(as_floats(workspace), (columns + 1) // 2)
-    if count <= FEW:
-        _solve_few(scores, places, count, largest, strength, out, first, rest)
-    else:
-        reach = min(largest - smallest, largest - floor)
-        solve_many(scores, places, count, largest, reach, strength, out, first, rest)
-
-
-def _forward(arguments):
-    for_each_row(arguments, _forward_row)
-
-
-_forward_kernel = Kernel(_forward)
-
-
-def _workspace(rows: Tensor) -> int:
-    columns = rows.shape[1]
-    floats = (columns + 1) // 2 + buckets_workspace(columns)
-    return floats * (8 // rows.element_size())
+_rows, _backward = Kernel(oscarmax_rows), Kernel(oscarmax_backward_rows)
+_by_strength = Kernel(oscarmax_strength_rows)
 
 
 def oscarmax(scores: Tensor, strength: float | Tensor) -> tuple[Tensor, Tensor]:
     """Probabilities and first ranks of every row; a tensor `strength` holds one float64 a row."""
     out, first = torch.empty_like(scores), torch.empty_like(scores, dtype=torch.int32)
-    launch(_forward_kernel, scores, strength, _workspace(scores), scores, out, first)
+    workspace = oscarmax_workspace(scores.shape[1], scores.element_size())
+    launch(_rows, scores, strength, workspace, scores, out, first)
     return out, first
+
+
+def oscarmax_backward(grad: Tensor, p: Tensor, first: Tensor) -> Tensor:
+    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
+    out = torch.empty_like(p)
+    workspace = oscarmax_backward_workspace(p.shape[1], p.element_size())
+    launch(_backward, p, 0.0, workspace, grad, p, out, first)
+    return out
+
+
+def oscarmax_backward_strength(grad: Tensor, p: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores, and in the strength of every row (float64)."""
+    by_strength = torch.zeros(p.shape[0], dtype=torch.float64)
+    workspace = oscarmax_backward_workspace(p.shape[1], p.element_size())
+    launch(_by_strength, p, 0.0, workspace, grad, p, by_strength, first)
+    return oscarmax_backward(grad, p, first), by_strength

@@ -1,95 +1,44 @@
-"""pnormmax, row by row, on the CPU: argmax_q <q, x> - ||q||_s^2/2 over the simplex, in float64 inside.
+"""pnormmax and its derivatives, row by row, on the CPU.
 
-With c = 1/(s - 1) and u = (x - tau)_+ the map is u^c/sum u^c, where tau solves
+    pnormmax              argmax_q <q, x> - ||q||_s^2 / 2 over the simplex; sparsemax at s = 2
+    pnormmax_backward     its Jacobian times a vector, from p alone
+    pnormmax_backward_p   the same, and the gradient in s
 
-    F(tau) = A B^(-(2-s)/s) = 1,   A = sum u^c,  B = sum u^(c+1),
-
-which falls with tau. Only entries less than 1 below the largest can have u > 0, and only they are kept.
+s is a number, or a tensor that holds one float64 a row.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from fenchel.kernels.cpu.compilation import Kernel, sequential
-from fenchel.kernels.cpu.entmax import entmax
-from fenchel.kernels.cpu.memory import load, store
-from fenchel.kernels.cpu.near_peak import list_near_peak, near_peak_workspace
-from fenchel.kernels.cpu.pnormmax_backward import pnormmax_backward, pnormmax_backward_p
-from fenchel.kernels.cpu.sharing import for_each_row, matrix_row
-from fenchel.kernels.cpu.threads import launch
+from fenchel.kernels.cpu.launch.compilation import Kernel
+from fenchel.kernels.cpu.launch.threads import launch
+from fenchel.kernels.cpu.rows.forward import entmax
+from fenchel.kernels.cpu.thresholds.near_peak import near_peak_workspace
+from fenchel.kernels.cpu.thresholds.pnormmax_backward import pnormmax_backward_rows
+from fenchel.kernels.cpu.thresholds.pnormmax_rows import pnormmax_rows
 
-__all__ = ["pnormmax", "pnormmax_backward", "pnormmax_backward_p"]
-
-TOLERANCE = 1e-15
-
-
-@sequential
-def _evaluate(x, count, tau, s):
-    """F - 1 and its slope at tau < 0; powers are taken of u/-tau, so that none overflows."""
-    c = 1.0 / (s - 1.0)
-    total, powers, slopes = 0.0, 0.0, 0.0
-    for i in range(count):
-        u = (load(x, i) - tau) / -tau
-        if u > 0.0:
-            weight = u * u if c == 2.0 else math.pow(u, c)
-            total += weight
-            powers += weight * u
-            slopes += weight / u
-    value = -tau * total * math.pow(powers, -(2.0 - s) / s)
-    rate = c * (slopes / total - (2.0 - s) * total / powers) / -tau
-    return value - 1.0, -value * rate
-
-
-@sequential
-def _solve(x, count, s):
-    """tau, by Newton's method with a bracket: a step that leaves it or does not halve F - 1 bisects."""
-    low, high, tau, previous = -1.0, 0.0, -1.0, math.inf
-    while True:
-        value, slope = _evaluate(x, count, tau, s)
-        if abs(value) <= TOLERANCE:
-            return tau
-        low, high = (tau, high) if value > 0.0 else (low, tau)
-        step = tau - value / slope
-        if not low <= step <= high or 2.0 * abs(value) > previous:
-            step = 0.5 * (low + high)
-        if step == tau or step == low == high:
-            return tau
-        previous = abs(value)
-        tau = step
-
-
-@sequential
-def _forward_row(arguments, row, s, columns, workspace):
-    scores, out = matrix_row(arguments, 0, row, columns), matrix_row(arguments, 1, row, columns)
-    places, x, count = list_near_peak(scores, out, columns, workspace)
-    if count == 0:
-        return
-    tau, total, c = _solve(x, count, s), 0.0, 1.0 / (s - 1.0)
-    for i in range(count):
-        u = (load(x, i) - tau) / -tau
-        weight = math.pow(u, c) if u > 0.0 else 0.0
-        store(x, i, weight)
-        total += weight
-    for i in range(count):
-        store(out, load(places, i), load(x, i) / total)
-
-
-def _forward(arguments):
-    for_each_row(arguments, _forward_row)
-
-
-_forward_kernel = Kernel(_forward)
+_rows, _backward = Kernel(pnormmax_rows), Kernel(pnormmax_backward_rows)
 
 
 def pnormmax(scores: Tensor, s: float | Tensor) -> Tensor:
-    """Probabilities of every row; a tensor `s` holds one float64 a row."""
+    """Probabilities of every row."""
     if not isinstance(s, Tensor) and s == 2.0:
         return entmax(scores, s)
     out = torch.empty_like(scores)
     workspace = near_peak_workspace(scores.shape[1], scores.element_size())
-    launch(_forward_kernel, scores, s, workspace, scores, out)
+    launch(_rows, scores, s, workspace, scores, out)
     return out
+
+
+def pnormmax_backward(grad: Tensor, p: Tensor, s: float | Tensor) -> Tensor:
+    """The gradient in the scores, given that in the probabilities p. Zero off the support."""
+    return pnormmax_backward_p(grad, p, s)[0]
+
+
+def pnormmax_backward_p(grad: Tensor, p: Tensor, s: float | Tensor) -> tuple[Tensor, Tensor]:
+    """The gradients in the scores, and in the exponent of every row (float64)."""
+    out, by_exponent = torch.empty_like(p), torch.zeros(p.shape[0], dtype=torch.float64)
+    launch(_backward, p, s, p.shape[1], grad, p, out, by_exponent)
+    return out, by_exponent
