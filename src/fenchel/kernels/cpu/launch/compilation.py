@@ -29,10 +29,11 @@ SCALARS = {torch.float32: types.float32, torch.float64: types.float64}
 
 @cache
 def _sources() -> str:
-    """A digest of every file of the package: any of them may change what a kernel compiles to."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
+    """A digest of every file that may change what a kernel compiles to; constants are the reference's."""
+    digest, kernels = hashlib.sha256(), Path(__file__).parents[2]
+    for package in ("cpu", "reference"):
+        for path in sorted((kernels / package).rglob("*.py")):
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
