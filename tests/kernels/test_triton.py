@@ -297,6 +297,18 @@ def test_a_loss_is_exact_far_from_zero(kernel: str, alpha: float | str, targets:
     assert _error(slope, reference_loss.entmax_loss_backward(*arguments)) <= 3 * ACCURACY
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.5, "rows"])
+def test_a_smoothed_class_left_out_by_the_lowest_number(kernel: str, alpha: float | str) -> None:
+    """Scores at finfo.min, as masks make them: their sum is no float32, their mean is."""
+    scores, target, value, options = _loss_problem(alpha, SMOOTHED)
+    scores[:, 5:9] = torch.finfo(torch.float32).min
+    expected, _ = reference_loss.entmax_loss(scores.double(), target, value, *options)
+    loss, _ = entmax_loss.entmax_loss(scores, target, value, *options)
+    finite = expected.isfinite()
+    assert torch.equal(loss.isfinite(), finite)
+    assert _error(loss[finite] / expected[finite].clamp(min=1), expected[finite].sign()) <= 1e-6
+
+
 @pytest.mark.parametrize(("alpha", "targets"), IN_PLACE)
 def test_the_gradient_in_place_of_the_scores(kernel: str, alpha: float | str, targets: str) -> None:
     scores, target, value, options = _loss_problem(alpha, targets)
