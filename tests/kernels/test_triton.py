@@ -186,7 +186,9 @@ def test_strides_that_cannot_be_merged_are_copied() -> None:
     p = entmax.entmax(scores, 1.5)
     assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY
     expected = reference.entmax_backward(grad.double(), p.double(), 1.5, -1)
-    assert _error(entmax.entmax_backward(grad, p, 1.5), expected) <= 1e-6
+    slope = entmax.entmax_backward(grad, p, 1.5)
+    assert _error(slope, expected) <= 1e-6
+    assert slope.stride() == p.stride() == scores.stride()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

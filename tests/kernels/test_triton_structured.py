@@ -196,6 +196,7 @@ def test_strides_that_cannot_be_merged_are_copied(name: str) -> None:
     slope = getattr(KERNELS[name], f"{name}_backward")(grad, p, groups)
     expected = getattr(REFERENCES[name], f"{name}_backward")(grad.double(), p.double(), groups)
     assert _error(slope, expected) <= 1e-6
+    assert slope.stride() == p.stride() == scores.stride()
 
 
 @on_both

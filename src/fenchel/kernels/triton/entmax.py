@@ -246,16 +246,15 @@ def _backward(
         return out
     kind, eps, alphas = kind_of(alpha)
     rows, tensors, steps = address(dim, p, grad, out, alphas)
-    written: Any = tensors[2]  # a copy of `out` if its strides needed one
     arguments = (
         *tensors, in_alpha, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps
     )  # fmt: skip
     options = {"LEVELS": rows.levels, "KIND": kind, "ALPHA": in_alpha is not None}
     if rows.columns > LONGEST_BACKWARD:
         backward_blocks[(rows.count,)](*arguments, **options, K=BACKWARD_BLOCK, num_warps=16)
-        return written
+        return copy_back(out, tensors[2])
     tile = backward_tile_shape(rows, p.element_size(), kind)
     backward_tile[(ceiling(rows.count, tile.rows),)](
         *arguments, **options, J=tile.slabs, R=tile.rows, K=tile.width, num_warps=tile.warps
     )
-    return written
+    return copy_back(out, tensors[2])
