@@ -124,6 +124,11 @@ def test_a_tensor_may_have_more_entries_than_fit_in_32_bits():
     assert torch.equal(slope[-4:], slope_alone)
 
 
+def test_a_tensor_may_have_more_rows_than_fit_in_32_bits():
+    x = torch.zeros(2**31 + 8, 1, dtype=torch.bfloat16)
+    assert fenchel.entmax(x, 1.5).eq(1).all()
+
+
 Step = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 
 

@@ -17,6 +17,7 @@ from fenchel.kernels.reference import entmax_loss as reference_loss
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
+    import triton
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
 
@@ -25,6 +26,12 @@ with defining_kernels():
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
     from fenchel.kernels.triton.losses import forward, kept
     from fenchel.kernels.triton.rows import long_rows
+    from fenchel.kernels.triton.tiles.memory import tile_rows
+
+    @triton.jit
+    def _write_rows_of_tile(out, tile, R: tl.constexpr) -> None:
+        tl.store(out + tl.arange(0, R), tl.reshape(tile_rows(tile + tl.program_id(0), R), [R]))
+
 
 pytestmark = MARKS
 
@@ -397,6 +404,13 @@ def test_empty_tensors() -> None:
     empty = torch.empty(0, 5, device=DEVICE)
     assert entmax.entmax(empty, 1.5).shape == (0, 5)
     assert entmax.entmax_backward(empty, empty, 1.5).shape == (0, 5)
+
+
+@pytest.mark.parametrize("height", [2, 4])
+def test_more_rows_than_fit_in_32_bits_have_their_numbers(height: int) -> None:
+    rows, tile = torch.empty(height, dtype=torch.int64, device=DEVICE), 2**30
+    _write_rows_of_tile[(1,)](rows, tile, R=height)
+    assert rows.tolist() == [tile * height + i for i in range(height)]
 
 
 def test_rows_are_merged_where_every_tensor_allows() -> None:

@@ -59,7 +59,7 @@ def loss_tile(
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Loss and normaliser for class indices; without CLASSES the normaliser alone."""
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     column = tile_columns(J, K)
     present = row < count
     first = row_offset(row, middle, inner, steps, LEVELS)

@@ -142,7 +142,7 @@ def _numbers_of_rows(order, tile, WIDE: tl.constexpr, R: tl.constexpr):
     """The rows of a tile, in their order if there is one; as int64 where offsets need it, since to
     divide an int64 takes long."""
     if order is None:
-        row = tile_rows(tile * R, R)
+        row = tile_rows(tile, R)
     elif R == 1:
         row = tl.load(order + tile)
     else:
