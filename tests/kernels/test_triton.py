@@ -400,6 +400,25 @@ def test_an_index_that_is_no_class_gives_nan(kernel: str, alpha: float) -> None:
     assert loss.isnan().tolist() == [False, True]
 
 
+@pytest.mark.parametrize("bad", [NAN, -1.0])
+def test_an_alpha_that_is_none_gives_nan_in_its_row(kernel: str, bad: float) -> None:
+    """A person who learns alpha should see that it is lost; a GPU does not look at values."""
+    scores, grad = _tensor(3, 21), torch.ones(3, device=DEVICE)
+    alpha = torch.tensor([[1.5], [bad], [1.2]], dtype=torch.float64, device=DEVICE)
+    target = torch.zeros(3, dtype=torch.int64, device=DEVICE)
+    p = entmax.entmax(scores, alpha)
+    loss, normalizer = entmax_loss.entmax_loss(scores, target, alpha, IGNORED, 0.0)
+    slope = entmax_loss.entmax_loss_backward(
+        grad, scores, target, alpha, normalizer, IGNORED, 0.0
+    )  # fmt: skip
+    by_scores, by_alpha = entmax.entmax_backward_alpha(scores, p, alpha)
+    for result in (p, loss, slope, by_scores, by_alpha):
+        assert result[1].isnan().all()
+        assert result[[0, 2]].isfinite().all()
+    exact = reference.entmax(scores[[0, 2]].double(), alpha[[0, 2]])
+    assert _error(p[[0, 2]], exact) <= ACCURACY
+
+
 def test_empty_tensors() -> None:
     empty = torch.empty(0, 5, device=DEVICE)
     assert entmax.entmax(empty, 1.5).shape == (0, 5)

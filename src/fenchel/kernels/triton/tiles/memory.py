@@ -90,6 +90,12 @@ def finite_peak(peak):
 
 
 @triton.jit
+def known_peak(peak, e):
+    """The largest score, NaN where e = alpha - 1 is, or alpha is below 0: nothing else looks at them."""
+    return tl.where(e >= -1.0, peak, float("nan"))
+
+
+@triton.jit
 def load_rows(
     scores, mask, row, count, columns, middle, inner, steps, mask_steps,
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
