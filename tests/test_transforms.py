@@ -345,3 +345,34 @@ def test_opcheck(number, implementation):
     operator = getattr(getattr(torch.ops.fenchel, name), overload)
     with running_on(implementation):
         torch.library.opcheck(operator, arguments)
+
+
+LAYOUTS = {
+    "entmax": ("alpha", 1.5),
+    "normmax": ("alpha", 1.5),
+    "budget": ("k", 2.0),
+    "fusedmax": ("strength", 0.1),
+    "oscarmax": ("strength", 0.1),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_compilers_are_told_how_results_lie_in_memory(name, implementation):
+    """Inductor compares the strides of what it was told and of what it gets."""
+    parameter, number = LAYOUTS[name]
+    x = scores(2, 2, 2, 2, 3, 5).permute(3, 2, 1, 0, 4, 5)
+    value = torch.full((2, 3, 1, 1, 1, 1), number, dtype=widest())[:, :2].transpose(0, 1)
+    grad_p = torch.randn(x.shape, dtype=widest())
+    with running_on(implementation):
+        forward = getattr(torch.ops.fenchel, name).tensor
+        solution = forward(x, value, None, -1)
+        p, *groups = solution if isinstance(solution, tuple) else (solution,)
+        backward = getattr(torch.ops.fenchel, f"{name}_backward")
+        by_scores = backward.default if groups else backward.tensor
+        by_value = getattr(torch.ops.fenchel, f"{name}_backward_{parameter}").default
+        for operator, arguments in (
+            (forward, (x, value, None, -1)),
+            (by_scores, (grad_p, p, groups[0] if groups else value, -1)),
+            (by_value, (grad_p, p, *groups, value, -1)),
+        ):
+            torch.library.opcheck(operator, arguments, test_utils="test_faketensor")

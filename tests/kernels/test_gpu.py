@@ -124,6 +124,11 @@ def test_a_tensor_may_have_more_entries_than_fit_in_32_bits():
     assert torch.equal(slope[-4:], slope_alone)
 
 
+def test_a_tensor_may_have_more_rows_than_fit_in_32_bits():
+    x = torch.zeros(2**31 + 8, 1, dtype=torch.bfloat16)
+    assert fenchel.entmax(x, 1.5).eq(1).all()
+
+
 Step = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 
 
@@ -241,6 +246,22 @@ def test_another_stream_sees_its_own_work(step):
     torch.cuda.current_stream().wait_stream(side)
     for mine, other in zip(actual, expected, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two CUDA devices")
+@on_every_step
+def test_work_is_done_where_the_tensors_are(step):
+    """The current device is another one."""
+    x, target = inputs(1000)
+    expected = step(x, target)
+    there = torch.device("cuda", 1 - torch.cuda.current_device())
+    x, target = x.detach().to(there).requires_grad_(), target.to(there)
+    for _ in range(2):  # the second time by what is remembered of the first
+        with there:
+            actual = step(x, target)
+        for mine, other in zip(actual, expected, strict=True):
+            assert mine.device == there
+            torch.testing.assert_close(mine, other.to(there), rtol=1e-5, atol=1e-7)
 
 
 def peak_beyond_inputs(step: Callable[[], object]) -> int:

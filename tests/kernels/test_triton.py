@@ -17,6 +17,7 @@ from fenchel.kernels.reference import entmax_loss as reference_loss
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
+    import triton
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
 
@@ -25,6 +26,12 @@ with defining_kernels():
     from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
     from fenchel.kernels.triton.losses import forward, kept
     from fenchel.kernels.triton.rows import long_rows
+    from fenchel.kernels.triton.tiles.memory import tile_rows
+
+    @triton.jit
+    def _write_rows_of_tile(out, tile, R: tl.constexpr) -> None:
+        tl.store(out + tl.arange(0, R), tl.reshape(tile_rows(tile + tl.program_id(0), R), [R]))
+
 
 pytestmark = MARKS
 
@@ -186,7 +193,9 @@ def test_strides_that_cannot_be_merged_are_copied() -> None:
     p = entmax.entmax(scores, 1.5)
     assert _error(p, reference.entmax(scores, 1.5)) <= ACCURACY
     expected = reference.entmax_backward(grad.double(), p.double(), 1.5, -1)
-    assert _error(entmax.entmax_backward(grad, p, 1.5), expected) <= 1e-6
+    slope = entmax.entmax_backward(grad, p, 1.5)
+    assert _error(slope, expected) <= 1e-6
+    assert slope.stride() == p.stride() == scores.stride()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -297,6 +306,18 @@ def test_a_loss_is_exact_far_from_zero(kernel: str, alpha: float | str, targets:
     assert _error(slope, reference_loss.entmax_loss_backward(*arguments)) <= 3 * ACCURACY
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.5, "rows"])
+def test_a_smoothed_class_left_out_by_the_lowest_number(kernel: str, alpha: float | str) -> None:
+    """Scores at finfo.min, as masks make them: their sum is no float32, their mean is."""
+    scores, target, value, options = _loss_problem(alpha, SMOOTHED)
+    scores[:, 5:9] = torch.finfo(torch.float32).min
+    expected, _ = reference_loss.entmax_loss(scores.double(), target, value, *options)
+    loss, _ = entmax_loss.entmax_loss(scores, target, value, *options)
+    finite = expected.isfinite()
+    assert torch.equal(loss.isfinite(), finite)
+    assert _error(loss[finite] / expected[finite].clamp(min=1), expected[finite].sign()) <= 1e-6
+
+
 @pytest.mark.parametrize(("alpha", "targets"), IN_PLACE)
 def test_the_gradient_in_place_of_the_scores(kernel: str, alpha: float | str, targets: str) -> None:
     scores, target, value, options = _loss_problem(alpha, targets)
@@ -379,10 +400,36 @@ def test_an_index_that_is_no_class_gives_nan(kernel: str, alpha: float) -> None:
     assert loss.isnan().tolist() == [False, True]
 
 
+@pytest.mark.parametrize("bad", [NAN, -1.0])
+def test_an_alpha_that_is_none_gives_nan_in_its_row(kernel: str, bad: float) -> None:
+    """A person who learns alpha should see that it is lost; a GPU does not look at values."""
+    scores, grad = _tensor(3, 21), torch.ones(3, device=DEVICE)
+    alpha = torch.tensor([[1.5], [bad], [1.2]], dtype=torch.float64, device=DEVICE)
+    target = torch.zeros(3, dtype=torch.int64, device=DEVICE)
+    p = entmax.entmax(scores, alpha)
+    loss, normalizer = entmax_loss.entmax_loss(scores, target, alpha, IGNORED, 0.0)
+    slope = entmax_loss.entmax_loss_backward(
+        grad, scores, target, alpha, normalizer, IGNORED, 0.0
+    )  # fmt: skip
+    by_scores, by_alpha = entmax.entmax_backward_alpha(scores, p, alpha)
+    for result in (p, loss, slope, by_scores, by_alpha):
+        assert result[1].isnan().all()
+        assert result[[0, 2]].isfinite().all()
+    exact = reference.entmax(scores[[0, 2]].double(), alpha[[0, 2]])
+    assert _error(p[[0, 2]], exact) <= ACCURACY
+
+
 def test_empty_tensors() -> None:
     empty = torch.empty(0, 5, device=DEVICE)
     assert entmax.entmax(empty, 1.5).shape == (0, 5)
     assert entmax.entmax_backward(empty, empty, 1.5).shape == (0, 5)
+
+
+@pytest.mark.parametrize("height", [2, 4])
+def test_more_rows_than_fit_in_32_bits_have_their_numbers(height: int) -> None:
+    rows, tile = torch.empty(height, dtype=torch.int64, device=DEVICE), 2**30
+    _write_rows_of_tile[(1,)](rows, tile, R=height)
+    assert rows.tolist() == [tile * height + i for i in range(height)]
 
 
 def test_rows_are_merged_where_every_tensor_allows() -> None:

@@ -94,10 +94,11 @@ def test_rows_may_be_put_in_order_first(
     """Also where columns lie far apart, and offsets may need 64 bits."""
     monkeypatch.setattr(entmax, "WIDE", wide)
     scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
-    scores[3], scores[4, 1] = -math.inf, math.nan
+    scores[3], scores[4, 1], alphas[7] = -math.inf, math.nan, math.nan
     p = entmax.entmax(scores.T.contiguous(), alphas.T, dim=0).T
-    others = [row for row in range(shape[0]) if row != 4]
+    others = [row for row in range(shape[0]) if row not in (4, 7)]
     assert p[4].isnan().all()
+    assert p[7].isnan().all()
     assert _error(p[others], reference.entmax(scores.double(), alphas)[others]) <= ACCURACY
 
 
@@ -124,13 +125,13 @@ def test_an_order_holds_every_row_in_tiles_of_one_kind(height: int) -> None:
 def test_nothing_left_is_zero_and_nan_stays_in_its_row(shape: tuple[int, int]) -> None:
     scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
     scores[3], scores[4, 1], scores[5, 2] = -math.inf, math.nan, math.inf
-    alphas[0] = 0.1
+    alphas[0], alphas[6] = 0.1, math.nan
     mask = torch.ones(1, shape[1], dtype=torch.bool, device=DEVICE)
     mask[:, 7:11] = False
     p = entmax.entmax(scores, alphas, mask)
     left = scores.masked_fill(~mask, -math.inf).double()
-    others = [row for row in range(shape[0]) if row not in (4, 5)]
-    assert p[4:6].isnan().all()
+    others = [row for row in range(shape[0]) if row not in (4, 5, 6)]
+    assert p[4:7].isnan().all()
     assert not p[3].any()
     assert not p[0, 7:11].any()
     assert _error(p[others], reference.entmax(left, alphas)[others]) <= ACCURACY

@@ -10,12 +10,20 @@ import torch
 from torch import Tensor
 
 from tests.kernels.interpreted import defining_kernels
-from tests.kernels.recorded import FUNCTION, METADATA, STREAM, Compiled, pretend_device
+from tests.kernels.recorded import (
+    FUNCTION,
+    METADATA,
+    STREAM,
+    Compiled,
+    as_if_on,
+    pretend_device,
+)
 
 with defining_kernels():
     import triton.language as tl
     from triton import knobs
     from triton.runtime.jit import JITFunction
+    from triton.tools.tensor_descriptor import TensorDescriptor
 
     from fenchel.kernels.triton.launch import kernel as kernel_module
     from fenchel.kernels.triton.launch.addressing import Strides
@@ -123,6 +131,20 @@ def test_a_number_is_not_its_equal_of_another_type(compiled: Compiled) -> None:
     for number in (1, 1.0, True):
         launch_copies(launched, number=number)
     assert len(compiled.searched) == 3
+
+
+def test_a_launch_runs_on_the_device_of_its_tensors(compiled: Compiled) -> None:
+    """Triton itself compiles for the current device, and launches on its stream."""
+    launched = Kernel(_copies)
+    for device in (1, 0, 1):
+        launch_copies(launched, out=as_if_on(device, torch.empty(4, 4)))
+    assert compiled.devices == [1, 0]
+    assert [started[3] for started in compiled.started] == [STREAM + 1]
+    described = TensorDescriptor.from_tensor(as_if_on(1, torch.empty(4, 4)), [2, 4])
+    launched[(1,)](None, described, 1.5, STEPS, EVEN=True, SIZE=8)
+    launched.add_pre_run_hook(print)
+    launch_copies(launched, out=as_if_on(1, torch.empty(4, 4)))
+    assert compiled.devices == [1, 0, 1, 1]
 
 
 def test_who_watches_launches_sees_them_all(compiled: Compiled) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tests.kernels.interpreted import defining_kernels
-from tests.kernels.recorded import Compiled, pretend_device
+from tests.kernels.recorded import STREAM, Compiled, as_if_on, pretend_device
 
 with defining_kernels():
     import triton.language as tl
@@ -164,6 +164,16 @@ def test_a_call_within_a_call_counts_as_its_launches() -> None:
     for _ in range(2):
         call(torch.randn(3, 4))
     assert decided.times == 2
+
+
+def test_a_call_runs_on_the_device_of_its_tensors(compiled: Compiled) -> None:
+    decided = Decided(plainly)
+    call = replay.replayed(decided)
+    for device in (1, 0, 1):
+        call(as_if_on(device, torch.randn(3, 4)))
+    assert compiled.devices == [1, 0]
+    assert decided.times == 2
+    assert [started[3] for started in compiled.started] == [STREAM + 1]
 
 
 def test_what_is_named_or_no_plain_tensor_is_decided() -> None:

@@ -161,8 +161,18 @@ def test_nothing_left_is_zero_and_nan_stays_in_its_row(length: str, name: str) -
 
 
 @on_both
+def test_rows_may_lie_across_memory(length: str, name: str) -> None:
+    scores = (0.4 * torch.randn(9, 3)).to(DEVICE)
+    for rows, dim in ((scores, 0), (scores.T, -1)):
+        p, groups = _solve(name, rows, 0.05, None, dim)
+        expected, expected_groups = _expect(name, scores.T, 0.05)
+        assert _error(p.movedim(dim, -1), expected) <= ACCURACY
+        assert torch.equal(groups.movedim(dim, -1), expected_groups)
+
+
+@on_both
 @pytest.mark.parametrize("dim", [-1, 0])
-def test_masks_and_strengths_broadcast_along_any_dim(name: str, dim: int) -> None:
+def test_masks_and_strengths_broadcast_along_any_dim(length: str, name: str, dim: int) -> None:
     scores = (0.4 * torch.randn(6, 3, 5)).to(DEVICE).transpose(1, 2)
     mask = torch.rand(6, 1, 3, device=DEVICE) > 0.3
     strength = torch.tensor([0.01, 0.1, 0.0, 0.3, 0.02], device=DEVICE).view(5, 1)
@@ -186,6 +196,7 @@ def test_strides_that_cannot_be_merged_are_copied(name: str) -> None:
     slope = getattr(KERNELS[name], f"{name}_backward")(grad, p, groups)
     expected = getattr(REFERENCES[name], f"{name}_backward")(grad.double(), p.double(), groups)
     assert _error(slope, expected) <= 1e-6
+    assert slope.stride() == p.stride() == scores.stride()
 
 
 @on_both

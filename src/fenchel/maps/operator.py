@@ -82,7 +82,7 @@ class MapOperator(Generic[Solution]):
             f"{'' if plain else ' Tensor groups,'} Tensor {parameter}, int {layout})"
             " -> (Tensor, Tensor)",
             self._run_backward_parameter,
-            lambda grad, p, *rest: (torch.empty_like(p), torch.empty_like(rest[-2])),
+            lambda grad, p, *rest: (torch.empty_like(p), _contiguous(torch.empty_like, rest[-2])),
             vmap=over_batch,
         )
         self._forward.differentiate(rule_of(self))
@@ -151,7 +151,7 @@ class MapOperator(Generic[Solution]):
     ) -> tuple[Tensor, Tensor]:
         value, dim = rest if self.groups is not None else (given, *rest)
         if p.numel() == 0:
-            return torch.empty_like(p), torch.zeros_like(value)
+            return torch.empty_like(p), _contiguous(torch.zeros_like, value)
         operator = f"{self.name}_backward_{self.parameter}"
         pull_back, strided = dispatch.kernel(self.name, operator, p)
         if strided:
@@ -169,3 +169,8 @@ class MapOperator(Generic[Solution]):
         grouped = self.groups is not None
         rows = to_rows(given, dim) if grouped else parameter_to_rows(given, p, dim)
         return to_rows(grad, dim), to_rows(p, dim), rows
+
+
+def _contiguous(make: Callable[..., Tensor], like: Tensor) -> Tensor:
+    """The gradient in a parameter is summed up in the order of its dimensions."""
+    return make(like, memory_format=torch.contiguous_format)

@@ -63,7 +63,8 @@ from fenchel.kernels.triton.search.softmax_guess import HEAVY
 WALKED = 0.2  # alpha - 1 up to which a long row is walked along: few of its scores are left out
 POWERS = (POWER.value, COARSE.value)
 # With one alpha a row:
-ORDERED_TILES, ORDERED_ROWS = 4096, 16384  # from so many on it pays to put them in order
+ORDERED_TILES, ORDERED_ROWS = 4096, 16384  # from so many on it pays to put them in order,
+MOST_ORDERED = 2**30  # and up to so many, whose places are int32
 WIDE = 2**31  # offsets from here on are no int32
 TILE_REGISTERS, ORDERED_REGISTERS, ONE_ROW_REGISTERS = 80, 64, 128
 
@@ -155,7 +156,7 @@ def _worth_ordering(tiles: int, tile: Tile, alpha_steps: Strides) -> bool:
     Where an alpha is that of many neighbours, as of all queries of a head, long rows are in order.
     """
     if tile.rows > 1:
-        return tiles >= ORDERED_TILES
+        return tiles >= ORDERED_TILES and tiles * tile.rows <= MOST_ORDERED
     return tiles >= ORDERED_ROWS and alpha_steps.inner != 0
 
 
@@ -246,16 +247,15 @@ def _backward(
         return out
     kind, eps, alphas = kind_of(alpha)
     rows, tensors, steps = address(dim, p, grad, out, alphas)
-    written: Any = tensors[2]  # a copy of `out` if its strides needed one
     arguments = (
         *tensors, in_alpha, eps, rows.count, rows.columns, rows.middle, rows.inner, *steps
     )  # fmt: skip
     options = {"LEVELS": rows.levels, "KIND": kind, "ALPHA": in_alpha is not None}
     if rows.columns > LONGEST_BACKWARD:
         backward_blocks[(rows.count,)](*arguments, **options, K=BACKWARD_BLOCK, num_warps=16)
-        return written
+        return copy_back(out, tensors[2])
     tile = backward_tile_shape(rows, p.element_size(), kind)
     backward_tile[(ceiling(rows.count, tile.rows),)](
         *arguments, **options, J=tile.slabs, R=tile.rows, K=tile.width, num_warps=tile.warps
     )
-    return written
+    return copy_back(out, tensors[2])

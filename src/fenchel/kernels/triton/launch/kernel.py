@@ -9,6 +9,7 @@ from functools import partial
 from types import NoneType
 from typing import Any, NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -17,10 +18,12 @@ from triton import knobs
 from triton.compiler import CompiledKernel
 from triton.runtime import driver as triton_driver
 from triton.runtime.jit import JITFunction
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from fenchel.kernels.triton.launch.addressing import Strides
 
 ALIGNED = 16  # bytes; Triton compiles another kernel for an address that is no multiple
+NOWHERE = -1  # the number of no device, to which `torch.cuda.device` does not change
 MOST_LAUNCHES = 1024  # that are remembered before all are forgotten
 TENSORS = frozenset((Tensor, Parameter))
 NUMBERS = frozenset((int, float, bool, NoneType, Strides))
@@ -46,7 +49,8 @@ class Kernel(JITFunction):
     The times and the errors in the last bit are measured so; Triton asks for the choice from 3.9 on.
 
     What was launched before is launched again without Triton's search for the compiled kernel: the same
-    grid, numbers and constants, and tensors of the same dtype, device and alignment.
+    grid, numbers and constants, and tensors of the same dtype, device and alignment. It runs where its
+    tensors are, whichever device is the current one.
     """
 
     def __init__(self, function: Any) -> None:
@@ -57,9 +61,14 @@ class Kernel(JITFunction):
         return partial(self.run, grid=grid, warmup=False)
 
     def run(self, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        home = device_of(args)
         if warmup or self.pre_run_hooks or watched():
-            return self._search(None, args, options, grid, warmup=warmup)
+            with torch.cuda.device(home):
+                return self._search(None, args, options, grid, warmup=warmup)
         device = driver.active.get_current_device()
+        if home not in (device, NOWHERE):
+            with torch.cuda.device(home):
+                return self.run(*args, grid=grid, warmup=False, **options)
         key, passed = [device, grid, knobs.runtime.debug, *options.items()], []
         for value in args:
             kind = type(value)
@@ -108,6 +117,19 @@ class Kernel(JITFunction):
         if record is not None:
             record.append((launch, args))
         return compiled
+
+
+def device_of(args: tuple[Any, ...]) -> int:
+    """The number of the device that holds the first of the tensors.
+
+    Triton compiles for the current device and launches there, whatever it is given; PyTorch's own
+    operators run where their tensors are.
+    """
+    for value in args:
+        tensor = value.base if isinstance(value, TensorDescriptor) else value
+        if isinstance(tensor, Tensor):
+            return tensor.get_device()
+    return NOWHERE
 
 
 def start_again(launch: Launch, device: int, passed: list[Any]) -> None:

@@ -13,6 +13,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     VECTOR_BYTES,
     WARP,
     Tile,
+    block_in_grid,
 )
 from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 
@@ -72,7 +73,8 @@ def groups_shape(columns: int) -> Groups:
         size *= 2
     groups = ceiling(columns, size)
     width = power_of_two(groups)
-    return Groups(size, groups, width, 8192 // size, 8, 2048 // size, max(4, min(32, width // 512)))
+    block, listed = max(8192 // size, 1), max(2048 // size, 1)
+    return Groups(size, groups, width, block, 8, listed, max(4, min(32, width // 512)))
 
 
 def streams_rows(kind: int, rows: Rows) -> bool:
@@ -103,8 +105,9 @@ def streamed_loss_shape() -> Tile:
 
 def parts_shape(columns: int) -> Parts:
     """Parts of a row that programs of their own add up for alpha = 1."""
-    count = ceiling(columns, SOFTMAX_BLOCK)
-    return Parts(SOFTMAX_BLOCK, count, min(power_of_two(count), MOST_PARTS), 8)
+    block = block_in_grid(columns, SOFTMAX_BLOCK)
+    count = ceiling(columns, block)
+    return Parts(block, count, min(power_of_two(count), MOST_PARTS), 8)
 
 
 def solve_limits(shape: Groups, kind: int) -> tuple[int, int | None]:

@@ -17,10 +17,12 @@ from triton import knobs
 
 from fenchel.kernels.triton.launch.kernel import (
     ALIGNED,
+    NOWHERE,
     NUMBERS,
     TENSORS,
     Launch,
     Recorded,
+    device_of,
     driver,
     record,
     remember,
@@ -62,6 +64,10 @@ def replayed(function: Callable[..., Results]) -> Callable[..., Results]:
         if named or watched():
             return function(*args, **named)
         device = driver.active.get_current_device()
+        home = device_of(args)
+        if home not in (device, NOWHERE):
+            with torch.cuda.device(home):
+                return call(*args)
         key, places = [device, knobs.runtime.debug], []
         for value in args:
             kind = type(value)

@@ -22,7 +22,7 @@ from fenchel.kernels.triton.launch.alpha import (
     STEEP,
     needs_no_powers,
 )
-from fenchel.kernels.triton.launch.whole_numbers import power_of_two
+from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
 
 WARP = 32
 VECTOR_BYTES = 16
@@ -48,6 +48,7 @@ HALVES_ENTRIES, HALVES_REGISTERS = 128, 128  # with so many scores and registers
 LONGEST_SHARED_WARP = 512  # columns up to which a warp may hold several rows
 HOLD_MUCH = (GENERAL.value, POWER.value, EACH_ROW.value, STEEP.value)  # beside the scores
 LISTED: tl.constexpr = tl.constexpr(4)  # scores of a thread among which a small support is sought
+MOST_BLOCKS = 65535  # programs along the second axis of a grid
 
 
 class Tile(NamedTuple):
@@ -140,9 +141,16 @@ def _tile(
 
 def slope_shape(rows: Rows) -> Tile:
     """For kernels that treat every entry alone: about 1024 entries a program."""
-    width = min(power_of_two(rows.columns), 1024)
+    width = block_in_grid(rows.columns, min(power_of_two(rows.columns), 1024))
     height = max(1, min(1024 // width, power_of_two(rows.count)))
     return Tile(1, height, width, max(1, width * height // 512))
+
+
+def block_in_grid(columns: int, block: int) -> int:
+    """So many columns a program, or more if the blocks of a row would be more than a grid has."""
+    while ceiling(columns, block) > MOST_BLOCKS:
+        block *= 2
+    return block
 
 
 def least_itemsize(scores: Tensor, mask: Tensor | None) -> int:

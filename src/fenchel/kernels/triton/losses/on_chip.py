@@ -30,6 +30,7 @@ from fenchel.kernels.triton.search.steep import below_bottom, find_support, stee
 from fenchel.kernels.triton.tiles.across_threads import any_row, row_max, row_sum
 from fenchel.kernels.triton.tiles.memory import (
     finite_peak,
+    known_peak,
     load_scores,
     row_epsilon,
     tile_columns,
@@ -59,7 +60,7 @@ def loss_tile(
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """Loss and normaliser for class indices; without CLASSES the normaliser alone."""
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     column = tile_columns(J, K)
     present = row < count
     first = row_offset(row, middle, inner, steps, LEVELS)
@@ -71,6 +72,8 @@ def loss_tile(
     peak = row_max(slab)
     dead = peak == float("-inf")
     peak = finite_peak(peak)
+    if KIND == EACH_ROW:
+        peak = known_peak(peak, e)
     wanted = row * 0 - 1
     if CLASSES:
         place = row_offset(row, middle, inner, target_steps, LEVELS)

@@ -33,7 +33,7 @@ def slope_tile(
     LEVELS: tl.constexpr, KIND: tl.constexpr, CLASSES: tl.constexpr,
     R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     column = tl.program_id(1) * K + tile_columns(1, K)
     present = row < count
     inside = tile_inside(row, column, count, columns, R)

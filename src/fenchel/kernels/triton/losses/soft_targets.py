@@ -79,17 +79,17 @@ def smooth_rows(
     wanted = tl.load(target + row_offset(row, middle, inner, target_steps, LEVELS)).to(tl.int64)
     known = (wanted >= 0) & (wanted < columns)
     own = tl.load(scores + wanted * steps[3], mask=known, other=float("nan")).to(tl.float32)
+    uniform = smoothing / columns
     total = tl.zeros([1, 1, K], tl.float32)
     for start in range(0, columns, K):
         column = start + tile_columns(1, K)
         wide = column.to(tl.int64)
         inside = column < columns
         x = load_scores(scores, None, wide * steps[3], wide, inside)
-        total += tl.where(inside, own - x, 0.0)
-    uniform = smoothing / columns
+        total += tl.where(inside, (own - x) * uniform, 0.0)  # as a mean, which does not overflow
     value = tl.load(loss + row)
     omega = _omega(1.0 - smoothing + uniform, e) + (columns - 1) * _omega(uniform, e)
-    smooth = value + uniform * row_sum(total) + omega
+    smooth = value + row_sum(total) + omega
     smooth = tl.where(smooth < 0.0, 0.0, smooth)  # unlike maximum, this keeps NaN
     smooth = tl.where(value == float("inf"), value, smooth)
     tl.store(loss + row, tl.where(wanted == ignore, 0.0, smooth))

@@ -148,7 +148,7 @@ def backward_tile(
     LEVELS: tl.constexpr, KIND: tl.constexpr, ALPHA: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     column = tile_columns(J, K)
     inside = tile_inside(row, column, count, columns, R)
     p_tile, g_tile = _load(

@@ -36,7 +36,13 @@ from fenchel.kernels.triton.rows.small_support import write_listed
 from fenchel.kernels.triton.rows.thread_lists import by_threads, largest_of_threads
 from fenchel.kernels.triton.tiles.across_threads import row_max
 from fenchel.kernels.triton.tiles.axes import along_rows
-from fenchel.kernels.triton.tiles.memory import finite_peak, load_rows, row_epsilon, tile_rows
+from fenchel.kernels.triton.tiles.memory import (
+    finite_peak,
+    known_peak,
+    load_rows,
+    row_epsilon,
+    tile_rows,
+)
 from fenchel.kernels.triton.tiles.within_threads import slab_max
 
 
@@ -121,6 +127,7 @@ def _some_rows(
                   LEVELS, EVEN, J, R, K)  # fmt: skip
     peak = finite_peak(row_max(slab_max(x)))  # what waits for scores may not wait for alpha first
     e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, EACH_ROW, R)
+    peak = known_peak(peak, e)
     kinds = tl.where(row < count, kind_of_row(e), KINDS)
     kind = tl.min(tl.reshape(kinds, [R]), axis=0)
     while kind < KINDS:
@@ -142,7 +149,7 @@ def _numbers_of_rows(order, tile, WIDE: tl.constexpr, R: tl.constexpr):
     """The rows of a tile, in their order if there is one; as int64 where offsets need it, since to
     divide an int64 takes long."""
     if order is None:
-        row = tile_rows(tile * R, R)
+        row = tile_rows(tile, R)
     elif R == 1:
         row = tl.load(order + tile)
     else:
@@ -164,6 +171,7 @@ def entmax_each_row(
                       LEVELS, EVEN, J, 1, K)  # fmt: skip
         peak = finite_peak(row_max(slab_max(x)))
         e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, EACH_ROW, 1)
+        peak = known_peak(peak, e)
         _solve_kind(x, peak, scores, out, mask, row, e, kind_of_row(e), count, columns, middle, inner,
                     steps, out_steps, mask_steps, LEVELS, LIST_SHARP, LIST_STEEP, EVEN,
                     J, 1, K, V)  # fmt: skip
@@ -189,7 +197,7 @@ def entmax_ordered_rows(
         x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                       LEVELS, EVEN, J, R, K)  # fmt: skip
         e = epsilon(tl.load(alpha + row_offset(row, middle, inner, alpha_steps, LEVELS)))
-        peak = finite_peak(row_max(slab_max(x)))
+        peak = known_peak(finite_peak(row_max(slab_max(x))), e)
         _solve_kind(x, peak, scores, out, mask, row, e, kind, count, columns, middle, inner,
                     steps, out_steps, mask_steps, LEVELS, LIST_SHARP, LIST_STEEP, EVEN,
                     J, R, K, V)  # fmt: skip

@@ -53,7 +53,13 @@ from fenchel.kernels.triton.search.normalizer import FINE, ROUGH, TOUCH, tile_vi
 from fenchel.kernels.triton.search.steep import below_bottom, find_support, support_entry
 from fenchel.kernels.triton.search.steps import leap_of
 from fenchel.kernels.triton.tiles.across_threads import row_max
-from fenchel.kernels.triton.tiles.memory import finite_peak, load_scores, row_epsilon, tile_rows
+from fenchel.kernels.triton.tiles.memory import (
+    finite_peak,
+    known_peak,
+    load_scores,
+    row_epsilon,
+    tile_rows,
+)
 
 
 @triton.jit
@@ -115,6 +121,7 @@ def solve_groups(
     held = tl.load(maxima + row * groups + group, mask=group < groups, other=float("-inf"))
     peak = finite_peak(row_max(held))
     if KIND == EACH_ROW:
+        peak = known_peak(peak, e)
         if e > 1.0:
             point, low, least, found = _solve_listed(
                 scores, mask, listed, held, peak, e, columns, steps[3], mask_steps[3],

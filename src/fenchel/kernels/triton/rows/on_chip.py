@@ -83,7 +83,7 @@ def entmax_tile(
     LEVELS: tl.constexpr, KIND: tl.constexpr, POWERS: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
     x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                   LEVELS, EVEN, J, R, K)  # fmt: skip

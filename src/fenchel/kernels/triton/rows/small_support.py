@@ -155,7 +155,7 @@ def entmax_listed(
     LEVELS: tl.constexpr, KIND: tl.constexpr, EVEN: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr, V: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     e = row_epsilon(eps, alpha, alpha_steps, row, count, middle, inner, LEVELS, KIND, R)
     solve_listed(scores, out, mask, row, e, count, columns, middle, inner,
                  steps, out_steps, mask_steps, LEVELS, KIND, EVEN, J, R, K, V)  # fmt: skip

@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fenchel.kernels.triton.launch.addressing import address, row_offset
+from fenchel.kernels.triton.launch.addressing import address, copy_back, row_offset
 from fenchel.kernels.triton.launch.kernel import kernel
 from fenchel.kernels.triton.launch.long_row_shapes import stream_shape
 from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
@@ -248,5 +248,4 @@ def grouped_backward(
         *steps, LEVELS=rows.levels, KIND=kind.value, R=height, K=width, num_warps=warps,
     )  # fmt: skip
     by_strength = None if in_strength is None else in_strength.unsqueeze(dim)
-    # A copy of `out` if its strides needed one.
-    return tensors[3], by_strength  # pyright: ignore[reportReturnType]
+    return copy_back(out, tensors[3]), by_strength

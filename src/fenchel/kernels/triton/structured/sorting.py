@@ -43,11 +43,11 @@ def sort_rows(
 def falling(
     scores: Tensor, mask: Tensor | None, rows: Rows, steps: Strides, mask_steps: Strides, dim: int
 ) -> Tensor:
-    """The sorted rows, as a matrix."""
+    """The sorted rows, as a contiguous matrix."""
     if rows.columns > LONGEST_SORT:
         present = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
         wide = present.float().movedim(dim, -1).reshape(rows.count, rows.columns)
-        return wide.sort(dim=-1, descending=True).values
+        return wide.contiguous().sort(dim=-1, descending=True).values  # which lie as what is sorted
     ordered = torch.empty((rows.count, rows.columns), dtype=torch.float32, device=scores.device)
     width = power_of_two(rows.columns)
     height = max(1, min(ENTRIES_A_WARP // width, power_of_two(rows.count)))

@@ -100,7 +100,7 @@ def threshold_backward_tile(
     LEVELS: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr,
     J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     column = tile_columns(J, K)
     inside = tile_inside(row, column, count, columns, R)
     p_places = tile_places(row, column, middle, inner, steps, LEVELS)

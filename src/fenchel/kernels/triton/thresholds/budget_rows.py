@@ -83,7 +83,7 @@ def budget_tile(
     steps, out_steps, mask_steps, k_steps,
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     k = row_parameter(high, low, ks, row, row < count, middle, inner, k_steps, LEVELS)
     x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                   LEVELS, EVEN, J, R, K)  # fmt: skip

@@ -49,7 +49,7 @@ def norm_tile(
     scores, out, mask, count, columns, middle, inner, steps, out_steps, mask_steps,
     LEVELS: tl.constexpr, EVEN: tl.constexpr, J: tl.constexpr, R: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    row = tile_rows(tl.program_id(0) * R, R)
+    row = tile_rows(tl.program_id(0), R)
     x = load_rows(scores, mask, row, count, columns, middle, inner, steps, mask_steps,
                   LEVELS, EVEN, J, R, K)  # fmt: skip
     slab = slab_max(x)

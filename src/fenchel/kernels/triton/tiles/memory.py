@@ -15,12 +15,12 @@ from fenchel.kernels.triton.tiles.axes import along_rows, along_slabs
 
 
 @triton.jit
-def tile_rows(first, R: tl.constexpr):
-    """The numbers of R rows, as int64 so that no offset overflows."""
+def tile_rows(tile, R: tl.constexpr):
+    """The numbers of the R rows of a tile, as int64 so that neither they nor an offset overflow."""
     if R == 1:
-        return first.to(tl.int64)
+        return tile.to(tl.int64)
     else:
-        return first.to(tl.int64) + along_rows(tl.arange(0, R))
+        return tile.to(tl.int64) * R + along_rows(tl.arange(0, R))
 
 
 @triton.jit
@@ -87,6 +87,12 @@ def finite_peak(peak):
     """The largest score, NaN instead of +inf, and 0 for a row with nothing in it."""
     peak = tl.where(peak == float("inf"), float("nan"), peak)
     return tl.where(peak == float("-inf"), 0.0, peak)
+
+
+@triton.jit
+def known_peak(peak, e):
+    """The largest score, NaN where e = alpha - 1 is, or alpha is below 0: nothing else looks at them."""
+    return tl.where(e >= -1.0, peak, float("nan"))
 
 
 @triton.jit
