@@ -45,6 +45,22 @@ def test_loss_and_slopes_are_those_of_the_smoothed_probabilities(
     torch.testing.assert_close(slopes[1].double(), expected[1], rtol=1e-4, atol=1e-5)
 
 
+@on_kernels
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 3.0])
+def test_a_class_left_out_by_the_lowest_number_costs_its_mean(implementation, alpha, dtype):
+    x = torch.randn(2, 40).to(dtype)
+    x[:, 5:9] = torch.finfo(dtype).min
+    target = torch.tensor([1, 6])
+    with running_on(implementation):
+        loss = fenchel.entmax_loss(
+            x, target, alpha, reduction="none", label_smoothing=SMOOTHING
+        ).double()
+    with fenchel.implementation("reference"):
+        exact = fenchel.entmax_loss(x.double(), smoothed(target, 40), alpha, reduction="none")
+    torch.testing.assert_close(loss, exact, rtol=2 * torch.finfo(dtype).eps, atol=0)
+
+
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
 def test_a_perfect_fit_costs_nothing_and_never_less(alpha):
     q = smoothed(torch.arange(6), 6)

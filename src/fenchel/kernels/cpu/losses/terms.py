@@ -112,10 +112,11 @@ def sum_soft_terms(data, target, groups, row):
 
 
 @reducing
-def _sum_less(data, count, pivot):
+def _sum_less(data, count, pivot, share):
+    """share * sum (pivot - x), as a part of a mean: scores at finfo.min have one, but no sum."""
     total = real(data, 0.0)
     for i in range(count):
-        total += load(data, i) - pivot
+        total += (pivot - load(data, i)) * share
     return total
 
 
@@ -129,12 +130,11 @@ def _omega_term(q, alpha):
 @sequential
 def smoothing_term(scores, columns, label, alpha, smoothing):
     """s (x_y - mean x) + Omega(q), which a smoothed class y adds to its loss."""
-    total = 0.0
-    own = load(scores, label)
+    uniform = smoothing / columns
+    total, own, share = 0.0, load(scores, label), real(scores, uniform)
     for start in range(0, columns, SUM_RUN):
         count = min(SUM_RUN, columns - start)
-        total -= float64(_sum_less(advance(scores, start), count, own))
-    uniform = smoothing / columns
+        total += float64(_sum_less(advance(scores, start), count, own, share))
     omega = _omega_term(1.0 - smoothing + uniform, alpha)
     omega += (columns - 1) * _omega_term(uniform, alpha)
-    return uniform * total + omega
+    return total + omega
