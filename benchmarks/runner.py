@@ -87,8 +87,8 @@ def race(
             repeats = operation.repeats(case.rows)
             times[operation.name] = [seconds * repeats for seconds in times[operation.name]]
     peaks = {name: peak_bytes(step) for name, step in steps.items() if inputs.target.is_cuda}
-    looked_at = [o for o in operations if o.name in steps and not case.backward]
-    errors = {o.name: largest_error(o, inputs) for o in looked_at}
+    compared = operations if case.clock == "device" and not case.backward else ()
+    errors = {o.name: largest_error(o, inputs) for o in compared if o.name in steps}
     return [
         Measurement(
             o, times.get(o.name, []), notes.get(o.name, ""), peaks.get(o.name), errors.get(o.name)
