@@ -26,3 +26,13 @@ def decided_anew() -> Iterator[None]:
     forget()
     yield
     forget()
+
+
+@pytest.fixture(params=["tile", "groups"])
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which kernels take a row: those that hold it, or those that stream over it."""
+    if request.param == "groups":
+        from tests.kernels.small_kernels import stream_short_rows
+
+        stream_short_rows(monkeypatch)
+    return request.param
