@@ -274,6 +274,10 @@ def test_other_functions_state_their_rules():
         prediction(torch.zeros(2), torch.zeros(2))
     with broken("every mode has a width: expected a floor above 0 for more than one mode, got 0.0"):
         fit_mixture(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), modes=2)
+    with broken(
+        "floor must be at least 0 and finite: expected a number at least 0 and finite, got -1"
+    ):
+        attention_moments(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), floor=-1)
 
 
 def test_layers_state_their_rules():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from fenchel.checks import check_count, check_device, check_number
+from fenchel.checks import BELOW_ZERO, check_count, check_device, check_number
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.continuous.validation import check_real, check_together
@@ -15,7 +13,6 @@ from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast
 
 STEPS = 10
-JUST_BELOW_ZERO = math.nextafter(0.0, -1.0)
 
 
 def attention_moments(
@@ -157,7 +154,7 @@ def _coordinates(weights: Tensor, positions: Tensor, dims: int) -> Tensor:
 def _check_floor(floor: float | Tensor, weights: Tensor, places: Tensor) -> None:
     """A number from 0 on, or one an item."""
     if not isinstance(floor, Tensor):
-        check_number(floor, name="floor", above=JUST_BELOW_ZERO)
+        check_number(floor, name="floor", above=BELOW_ZERO)
         return
     check_real(floor, "floor")
     if floor.ndim:
