@@ -62,7 +62,7 @@ def test_a_step_never_waits_for_the_device(size):
     with waiting_is_an_error():
         for length in range(3):
             candidates = Candidates.of(probabilities, EOS)
-            sound.look(candidates.totals, beam.scores == float("-inf"))
+            sound.look(candidates.summaries, beam.scores == float("-inf"))
             beam, tokens, parents = beam.advance(candidates, EOS, length)
             history.append(beam.rows, tokens, parents)
             state = reorder(state, parents + beam.first_slots)

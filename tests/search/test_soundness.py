@@ -25,6 +25,8 @@ NO_DISTRIBUTIONS = {
     "scores": [-3, -2, 1, 2, 3],
     "a sum of 2": [0, 0, 0.5, 0.8, 0.7],
     "a negative entry": [0, 0, 0.5, -0.3, 0.8],
+    "a slightly negative entry": [0, 0, 0.5, -0.01, 0.51],
+    "an entry above 1": [0, 0, 1.019, 0, 0],
 }
 
 
@@ -35,7 +37,7 @@ def test_what_is_no_distribution_is_refused(name: str, row: list[float], depth: 
     bad = torch.tensor(row, dtype=torch.float32)
     onwards = torch.tensor([0, 0, 0.0, 0.6, 0.4])
     stepper = search.PrefixStepper([lambda prefix: bad if len(prefix) >= depth else onwards])
-    with pytest.raises(FenchelError, match="a stepper returns probabilities"):
+    with pytest.raises(FenchelError, match="a stepper must return probabilities"):
         SEARCHES[name](stepper)
 
 
@@ -45,14 +47,35 @@ def test_a_model_that_forbids_tokens_may_sum_to_less_than_one(name: str) -> None
     assert SEARCHES[name](search.PrefixStepper([lambda prefix: row]))
 
 
-def test_prefixes_that_are_not_in_use_may_have_any_probabilities() -> None:
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("name", ["beam", "exact"])
+def test_prefixes_that_are_not_in_use_may_have_any_probabilities(name: str, width: int) -> None:
     certain = torch.tensor([0, 0, 0.0, 1.0, 0])
     ends, nonsense = torch.tensor([0, 0, 1.0, 0, 0]), torch.full((5,), NAN)
     ways = {(): certain, (3,): ends}
     stepper = search.PrefixStepper([lambda prefix: ways.get(prefix, nonsense)])
-    (answer,) = search.beam_search(stepper, width=1, max_length=4)
+    (answer,) = SEARCHES[name](stepper, width=width)
     assert answer.single
     assert answer.best.tokens == (3,)
+
+
+@pytest.mark.parametrize("name", ["beam", "exact", "support"])
+@pytest.mark.parametrize("width", [1, 4])
+def test_what_rounding_leaves_outside_the_unit_interval_counts_as_its_end(
+    name: str, width: int
+) -> None:
+    rows = {(): [0, 0, 0.5, -1e-5, 0.49998], (4,): [-1e-5, 0, 1.00005, 0, 0]}
+    stepper = search.PrefixStepper([lambda prefix: torch.tensor(rows.get(prefix, [NAN] * 5))])
+    (answer,) = SEARCHES[name](stepper, width=width)
+    assert answer.certified
+    found = {h.tokens: h.probability for h in answer.hypotheses}
+    possible = {(): 0.5, (4,): 0.49998}
+    assert found == pytest.approx({tokens: possible[tokens] for tokens in found})
+
+
+def test_a_bound_below_the_smallest_normal_float_certifies_nothing() -> None:
+    unlikely = search.Hypothesis.of((3,), -745.0, finished=True)
+    assert not search.Answer.of([unlikely], log_dropped=-744.6).certified
 
 
 COUNTS = {

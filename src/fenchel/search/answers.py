@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 from fenchel.errors import rule
 
-SMALLEST = 5e-324
+SMALLEST = sys.float_info.min  # below it, floats that differ are rounded to the same number
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,13 @@ class Hypothesis:
     @classmethod
     def of(cls, tokens: tuple[int, ...], log_probability: float, *, finished: bool) -> Hypothesis:
         """The hypothesis whose probability is known by its logarithm."""
-        if not -math.inf < log_probability <= 0.01 * (len(tokens) + 1):
+        if not -math.inf < log_probability <= 0:
             raise rule(
-                "a stepper returns probabilities",
-                expected="numbers from 0 to 1 that sum to 1",
-                got=f"a sequence whose log-probability is {log_probability}",
+                "a stepper must return probabilities, not all zero",
+                expected="a finite log-probability of at most 0",
+                got=f"{log_probability} for a sequence",
             )
-        return cls(tokens, math.exp(min(log_probability, 0.0)), log_probability, finished)
+        return cls(tokens, math.exp(log_probability), log_probability, finished)
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,14 @@ class Answer:
 
     @classmethod
     def of(cls, hypotheses: list[Hypothesis], log_dropped: float) -> Answer:
-        """The answer with these hypotheses; a bound too small for a float is rounded up, not to 0."""
+        """The answer with these hypotheses; a bound too small for a float is rounded up."""
         if not hypotheses:
             raise rule(
                 "after every prefix the probabilities sum to 1",
                 expected="at least one token of non-zero probability",
                 got="none",
             )
-        dropped = math.exp(min(log_dropped, 0.0)) if log_dropped > -math.inf else 0.0
-        if log_dropped > -math.inf:
-            dropped = max(dropped, SMALLEST)
+        dropped = max(math.exp(log_dropped), SMALLEST) if log_dropped > -math.inf else 0.0
         return cls(tuple(hypotheses), dropped)
 
     @property

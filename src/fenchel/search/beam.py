@@ -12,7 +12,7 @@ from fenchel.search.candidates import Candidates
 from fenchel.search.history import History
 from fenchel.search.largest import in_order
 from fenchel.search.sizes import marks, positive
-from fenchel.search.soundness import Soundness
+from fenchel.search.soundness import Soundness, bounded
 from fenchel.search.stepper import BOS, EOS, Stepper, reorder, step, steps_between_checks, take_rows
 
 NEVER = float("-inf")
@@ -67,7 +67,7 @@ def beam_search(
     for length in range(max_length):
         probabilities, state = step(stepper, tokens, state, eos)
         candidates = Candidates.of(probabilities, eos)
-        sound.look(candidates.totals, beam.scores == NEVER)
+        sound.look(candidates.summaries, beam.scores == NEVER)
         beam, tokens, parents = beam.advance(candidates, eos, length)
         history.append(beam.rows, tokens, parents)
         if width > 1:
@@ -85,7 +85,7 @@ def beam_search(
             beam, tokens, state = beam.take(alive), tokens[alive], take_rows(state, alive)
     probabilities, state = step(stepper, tokens, state, eos)
     candidates = Candidates.of(probabilities, eos)
-    sound.look(candidates.totals, beam.scores == NEVER)
+    sound.look(candidates.summaries, beam.scores == NEVER)
     sound.check()
     return history.answers([*retired, beam.close(candidates, eos, max_length)])
 
@@ -163,7 +163,7 @@ def _continuations(scores: Tensor, candidates: Candidates, eos: int) -> tuple[Te
     Of these: log-probability, token, place of the prefix.
     """
     keep, count = scores.shape[-1] + 1, candidates.tokens.shape[-1]
-    joint = scores.unsqueeze(-1) + candidates.probabilities.double().log()
+    joint = scores.unsqueeze(-1) + bounded(candidates.probabilities).log()
     others = joint[..., 1:].masked_fill(candidates.tokens == eos, NEVER)
     best, order = in_order(others.flatten(1))
     order = order[:, :keep]

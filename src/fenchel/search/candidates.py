@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fenchel.search.largest import largest
-from fenchel.search.soundness import totals
+from fenchel.search.soundness import summarize
 
 PART = 2**21  # entries: what the cache of a CPU holds
 
@@ -27,7 +27,7 @@ class Candidates(NamedTuple):
 
     probabilities: Tensor  # (B, K, 1 + C) of `eos`, then of the best
     tokens: Tensor  # (B, K, C) the best
-    totals: Tensor  # (B, K) which tell whether the rows are distributions
+    summaries: Tensor  # (B, K, 3) the sum, the smallest and the largest entry of each row
 
     @classmethod
     def of(cls, probabilities: Tensor, eos: int) -> Candidates:
@@ -47,4 +47,4 @@ class Candidates(NamedTuple):
 def _read(probabilities: Tensor, eos: int, count: int) -> tuple[Tensor, ...]:
     best, tokens = largest(probabilities, count)
     both = torch.cat((probabilities[..., eos : eos + 1], best), -1)
-    return both, tokens, totals(probabilities)
+    return both, tokens, summarize(probabilities, largest=best[..., 0])

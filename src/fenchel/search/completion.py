@@ -14,7 +14,7 @@ from fenchel.errors import rule
 from fenchel.search.labels import Symbols, labels, percent
 from fenchel.search.largest import largest
 from fenchel.search.sizes import marks, positive
-from fenchel.search.soundness import Soundness, totals
+from fenchel.search.soundness import Soundness, bounded, summarize
 from fenchel.search.stepper import BOS, EOS, Stepper, step
 
 
@@ -117,7 +117,7 @@ def autocomplete(
         probabilities, state = step(stepper, tokens, state, eos)
         if not steps:
             _check_known(padded, probabilities.shape[-1])
-        sound.look(totals(probabilities), ends < length)
+        sound.look(summarize(probabilities), ends < length)
         tokens = targets[:, length : length + 1]
         steps.append(_step(probabilities.squeeze(1), tokens, candidates))
     sound.check()
@@ -143,7 +143,7 @@ def _step(probabilities: Tensor, tokens: Tensor, candidates: int) -> tuple[Tenso
     count = min(candidates, probabilities.shape[-1])
     best, places = largest(probabilities, count)
     taken = probabilities.gather(-1, tokens).squeeze(-1)
-    return taken, places, best, (probabilities > 0).sum(-1)
+    return bounded(taken), places, bounded(best), (probabilities > 0).sum(-1)
 
 
 def _completed(

@@ -10,7 +10,7 @@ from fenchel.search.answers import Answer
 from fenchel.search.beam import NEVER, beam_search
 from fenchel.search.frontier import Prefix, Sentence, Storage, most_waiting
 from fenchel.search.sizes import positive
-from fenchel.search.soundness import Soundness, totals
+from fenchel.search.soundness import Soundness, bounded, summarize
 from fenchel.search.stepper import BOS, EOS, Stepper, step
 
 
@@ -140,9 +140,9 @@ class _Search:
         device = probabilities.device
         bounds = [[sentence.bound] for sentence in self.sentences]
         scores = self._table([[-p.cost for p in row] for row in popped], NEVER)
-        self.sound.look(totals(probabilities), scores == NEVER)
+        self.sound.look(summarize(probabilities), scores == NEVER)
         self.sound.check()
-        joint = scores.unsqueeze(-1) + probabilities.double().log()
+        joint = scores.unsqueeze(-1) + bounded(probabilities).log()
         above = joint > torch.tensor(bounds, dtype=torch.float64, device=device).unsqueeze(-1)
         lost = joint.masked_fill(above, NEVER).flatten(1).amax(-1).tolist()
         for sentence, value in zip(self.sentences, lost, strict=True):

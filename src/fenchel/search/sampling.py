@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fenchel.search.answers import Hypothesis
 from fenchel.search.sizes import marks, positive
-from fenchel.search.soundness import Soundness, totals
+from fenchel.search.soundness import Soundness, bounded, summarize
 from fenchel.search.stepper import BOS, EOS, Stepper, step, steps_between_checks
 
 
@@ -49,7 +49,7 @@ def sample(
     sound = Soundness(device)
     for length in range(max_length + 1):
         probabilities, state = step(stepper, tokens, state, eos)
-        sound.look(totals(probabilities), ended)
+        sound.look(summarize(probabilities), ended)
         tokens, score = draw(probabilities, generator)
         over = tokens == eos
         if length == max_length:
@@ -70,13 +70,14 @@ def draw(probabilities: Tensor, generator: torch.Generator | None) -> tuple[Tens
     The first whose cumulative probability exceeds a uniform number: it exceeds that of its
     predecessor too, so its own probability is not zero.
     """
-    sums = probabilities.double().cumsum(-1)
+    probabilities = bounded(probabilities)
+    sums = probabilities.cumsum(-1)
     total = sums[..., -1:]
     uniform = torch.rand(total.shape, dtype=sums.dtype, device=sums.device, generator=generator)
     below = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
     tokens = torch.searchsorted(sums, below, right=True)
     tokens = tokens.clamp(max=probabilities.shape[-1] - 1)  # a row of zeros or NaN is told later
-    return tokens.squeeze(-1), probabilities.gather(-1, tokens).squeeze(-1).double().log()
+    return tokens.squeeze(-1), probabilities.gather(-1, tokens).squeeze(-1).log()
 
 
 def _hypotheses(
