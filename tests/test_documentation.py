@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.pages import ROOT, code_of, dead_links, run_code
@@ -28,6 +30,12 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     assert dead_links(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_do_not_install_from_an_index(page):
+    """The package is on no index: what pip installs is a checkout."""
+    assert not re.search(r"pip install [^#\n]*fenchel", page.read_text(encoding="utf-8"))
 
 
 def test_the_gradient_that_a_page_calls_zero_for_most_classes_is():

@@ -52,7 +52,8 @@ def test_importing_plot_does_not_load_matplotlib():
 def test_missing_matplotlib_names_the_extra(monkeypatch):
     for module in ("matplotlib", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(fenchel.FenchelError, match=r"fenchel\[plot\].*matplotlib"):
+    hint = r"fenchel\[plot\] \(pip install '\.\[plot\]' in a checkout of fenchel\).*matplotlib"
+    with pytest.raises(fenchel.FenchelError, match=hint):
         plot.curves(MAPS)
 
 

@@ -17,7 +17,7 @@ def require(module: str, *, extra: str) -> ModuleType:
     Traceback (most recent call last):
         ...
     fenchel.errors.FenchelError: nowhere must be installed: expected the extra fenchel[train] \
-(pip install 'fenchel[train]'), got no module nowhere
+(pip install '.[train]' in a checkout of fenchel), got no module nowhere
 
     Only the absence of `module` itself is translated; what goes wrong inside it is raised as it is.
     """
@@ -29,6 +29,7 @@ def require(module: str, *, extra: str) -> ModuleType:
             raise
         raise rule(
             f"{package} must be installed",
-            expected=f"the extra fenchel[{extra}] (pip install 'fenchel[{extra}]')",
+            # The package is on no index, so an extra is installed from a checkout.
+            expected=f"the extra fenchel[{extra}] (pip install '.[{extra}]' in a checkout of fenchel)",
             got=f"no module {missing.name}",
         ) from missing

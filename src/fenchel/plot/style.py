@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from fenchel.errors import rule
+from fenchel.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,17 +50,10 @@ def strokes(names: Mapping[str, Any]) -> list[str]:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty white figure of this size in inches, outside pyplot; the one place that needs it."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as missing:
-        raise rule(
-            "pictures need matplotlib",
-            expected="the extra fenchel[plot] (pip install 'fenchel[plot]')",
-            got=f"no module {missing.name}",
-        ) from missing
+    canvas = require("matplotlib.backends.backend_agg", extra="plot").FigureCanvasAgg
+    Figure = require("matplotlib.figure", extra="plot").Figure
     figure = Figure(figsize=(width, height), dpi=120, facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+    canvas(figure)
     return figure
 
 
