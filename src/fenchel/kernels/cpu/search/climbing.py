@@ -97,7 +97,7 @@ def climb(data, groups, tail, tail_groups, largest, offset, alpha, tolerance):
             mass += tail_mass
             slope += tail_slope
         excess = abs(mass - 1.0)
-        if excess <= tolerance or excess >= previous:
+        if not tolerance < excess < previous:  # NaN ends it too
             return offset, rest
         step = newton_step(mass, slope, alpha, largest)
         rest += step

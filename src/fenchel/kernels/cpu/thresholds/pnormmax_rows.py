@@ -38,17 +38,22 @@ def _evaluate(x, count, tau, s):
 
 @sequential
 def _solve(x, count, s):
-    """tau, by Newton's method with a bracket: a step that leaves it or does not halve F - 1 bisects."""
+    """tau, by Newton's method with a bracket: a step that leaves it or does not halve F - 1 bisects.
+
+    Ends when F - 1 is within the tolerance, or when no number is left inside the bracket: rounding
+    can keep |F - 1| above any tolerance at both of its ends.
+    """
     low, high, tau, previous = -1.0, 0.0, -1.0, math.inf
     while True:
         value, slope = _evaluate(x, count, tau, s)
-        if abs(value) <= TOLERANCE:
-            return tau
         low, high = (tau, high) if value > 0.0 else (low, tau)
+        middle = 0.5 * (low + high)
+        if abs(value) <= TOLERANCE or not low < middle < high:
+            return tau
         step = tau - value / slope
         if not low <= step <= high or 2.0 * abs(value) > previous:
-            step = 0.5 * (low + high)
-        if step == tau or step == low == high:
+            step = middle
+        if step == tau:
             return tau
         previous = abs(value)
         tau = step

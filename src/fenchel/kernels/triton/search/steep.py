@@ -153,13 +153,18 @@ def _find_bottom(visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr):
 
 @triton.jit
 def _rise(visit: tl.constexpr, data, bottom, state, e):
-    """(least, the next one, F - 1, whether to go on) after one more visit."""
+    """(least, the next one, F - 1, whether to go on) after one more visit.
+
+    F - 1 rises while it is negative, then falls while it is positive; any other change is rounding and
+    ends the search, which therefore cannot go back and forth.
+    """
     least, ahead, excess, solving = state
     least = tl.where(solving, ahead, least)
     total, slope = visit(data, bottom, least, e, RISE)
     total -= 1.0
     # F - 1 = 0 stands for what is not known yet.
-    moves = tl.where(excess > 0.0, total < excess, (total > excess) | (excess == 0.0))
+    rises = (total > excess) | (excess == 0.0)
+    moves = tl.where(excess > 0.0, (total > 0.0) & (total < excess), rises)
     excess = tl.where(solving, total, excess)
     ahead = tl.where(solving, _newton(least, excess, slope), ahead)
     return least, ahead, excess, solving & moves & _goes_on(excess, slope, least, e)
@@ -169,7 +174,7 @@ def _rise(visit: tl.constexpr, data, bottom, state, e):
 def find_support(
     visit: tl.constexpr, data, guess, peak, e, R: tl.constexpr, UNROLL: tl.constexpr = True
 ):
-    """(bottom, least) of every row. Ends only for rows with a finite peak, or NaN.
+    """(bottom, least) of every row.
 
     `guess` is any number, best one near the edge of the support. UNROLL: the first step to `least`
     stands before the loop, which is faster, and takes longer to compile.
