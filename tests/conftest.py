@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import os
 import sys
@@ -25,6 +26,9 @@ if str(ROOT) not in sys.path:  # so that `tests.oracle` and `benchmarks` can be 
 
 from tests.implementations import device_of, parameters  # noqa: E402
 
+TIME_LIMIT = 300  # seconds per test
+STDERR = pytest.StashKey[int]()
+
 settings.register_profile(
     "fenchel",
     derandomize=True,
@@ -40,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """What torch does on its own account when it is first used, and warns of."""
     config.addinivalue_line("filterwarnings", "ignore:.torch.jit.\\w+. is deprecated")
     config.addinivalue_line("filterwarnings", "ignore:Attempting to run cuBLAS, but there was no")
+    config.stash[STDERR] = os.dup(2)  # before pytest captures it
     if not hasattr(config, "workerinput"):  # workers inherit the folder
         _compile_into_a_folder_of_this_session(config)
 
@@ -49,6 +54,14 @@ def _compile_into_a_folder_of_this_session(config: pytest.Config) -> None:
     folder = TemporaryDirectory(prefix="fenchel-inductor-", ignore_cleanup_errors=True)
     config.add_cleanup(folder.cleanup)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder.name
+
+
+@pytest.fixture(autouse=True)
+def _time_limit(request: pytest.FixtureRequest):
+    """End the process if a test hangs: Python cannot interrupt a compiled loop."""
+    faulthandler.dump_traceback_later(TIME_LIMIT, exit=True, file=request.config.stash[STDERR])
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)
