@@ -13,16 +13,20 @@ from fenchel import FenchelError
 from fenchel.data.lines import count_lines, plain_name, plain_or_packed, read_lines
 
 
+def texts(path) -> list[str]:
+    return [text for _, text in read_lines(path)]
+
+
 def test_lines_end_with_newlines_alone(tmp_path):
     path = tmp_path / "text"
     path.write_bytes("a\u2028b\x85c\r\n d \n\n\n".encode())
-    assert read_lines(path).texts == ["a\u2028b\x85c", " d "]
+    assert texts(path) == ["a\u2028b\x85c", " d "]
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path):
     path = tmp_path / "text"
     path.write_bytes("a\nb".encode("utf-8-sig"))
-    assert read_lines(path).texts == ["a", "b"]
+    assert texts(path) == ["a", "b"]
 
 
 PACKERS = [(".xz", lzma.compress), (".gz", gzip.compress)]
@@ -32,7 +36,7 @@ PACKERS = [(".xz", lzma.compress), (".gz", gzip.compress)]
 def test_compressed_files_read_as_plain_ones(tmp_path, ending, pack):
     path = tmp_path / f"text.tsv{ending}"
     path.write_bytes(pack("ä\nb\n".encode()))
-    assert read_lines(path).texts == ["ä", "b"]
+    assert texts(path) == ["ä", "b"]
     assert count_lines(path) == 2
     assert plain_name(path) == "text.tsv"
     assert plain_or_packed(tmp_path / "text.tsv") == path
@@ -42,7 +46,7 @@ def test_compressed_files_read_as_plain_ones(tmp_path, ending, pack):
 def test_a_dash_is_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("ä\nb\n".encode())))
     lines = read_lines("-")
-    assert lines.texts == ["ä", "b"]
+    assert list(lines) == [(1, "ä"), (2, "b")]
     assert lines.name == "standard input"
 
 
@@ -56,26 +60,28 @@ def test_counted_lines_include_blank_ones(tmp_path, content, lines):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "text: a data file has examples: expected at least one line, got none"),
-        (b"\n \n", "expected at least one line, got none"),
-        (b"a\nb\xff\n", "text, line 2: text is UTF-8: expected UTF-8 bytes, got the byte 0xff"),
-        ("ä".encode("utf-16"), "line 1: text is UTF-8"),
+        (b"", "text must have at least one line that is not blank$"),
+        (b"\n \n", "text must have at least one line that is not blank$"),
+        (b"a\nb\xff\n", "text, line 2: text must be UTF-8, got the byte 0xff"),
+        ("ä".encode("utf-16"), "line 1: text must be UTF-8"),
+        (b"a\nb\0c\n", "text, line 2: text must not contain NUL characters"),
+        ("a\nb\n".encode("utf-16-le"), "line 1: text must not contain NUL characters"),
     ],
 )
 def test_what_is_no_text_is_named_with_its_line(tmp_path, content, message):
     path = tmp_path / "text"
     path.write_bytes(content)
     with pytest.raises(FenchelError, match=message):
-        read_lines(path)
+        texts(path)
 
 
 def test_what_is_no_file_is_said(tmp_path):
-    with pytest.raises(
-        FenchelError, match=r"missing: a data file can be read: .* got No such file"
-    ):
+    with pytest.raises(FenchelError, match=r"missing must be a readable file, got: No such file"):
         read_lines(tmp_path / "missing")
-    with pytest.raises(FenchelError, match="expected a file, got a folder"):
+    with pytest.raises(FenchelError, match="must be a readable file, got: Is a directory"):
         read_lines(tmp_path)
+    with pytest.raises(FenchelError, match="must be a readable file, got: embedded null byte"):
+        read_lines("a\0b")
 
 
 @pytest.mark.parametrize(("ending", "pack"), PACKERS)
@@ -83,5 +89,8 @@ def test_what_is_no_file_is_said(tmp_path):
 def test_a_compressed_file_that_is_not_whole_is_said(tmp_path, ending, pack, damage):
     path = tmp_path / f"text{ending}"
     path.write_bytes(damage(pack(b"a\n" * 1000)))
-    with pytest.raises(FenchelError, match=rf"text\{ending}: a compressed file is whole"):
-        read_lines(path)
+    for read in (texts, count_lines):
+        with pytest.raises(
+            FenchelError, match=rf"text\{ending} must be whole \{ending} data, got: "
+        ):
+            read(path)

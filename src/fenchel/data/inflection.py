@@ -17,6 +17,7 @@ from fenchel.data.example import Example
 from fenchel.data.lines import is_standard_input, plain_name
 from fenchel.data.records import JSON_ENDINGS, Record, read_records
 from fenchel.errors import rule
+from fenchel.schema import shortened
 
 # Of the layouts with equally many columns the last is meant where the columns are not named.
 LAYOUTS = (
@@ -91,10 +92,12 @@ def _tags(record: Record, language: str) -> tuple[str, ...]:
     if isinstance(given, list) and all(isinstance(tag, str) for tag in given):
         given = ";".join(given)
     elif not isinstance(given, str):
-        raise record.error("tags are texts", expected="a text or a list of texts", got=repr(given))
+        got = shortened(given)
+        raise record.error("tags are texts", expected="a text or a list of texts", got=got)
     tags = _split_tags(given, language)
     if not all(tags):
-        raise record.error("a tag is blank", expected="tags between semicolons", got=repr(given))
+        got = shortened(given)
+        raise record.error("a tag is blank", expected="tags between semicolons", got=got)
     return tags
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from fenchel.data.example import Example
-from fenchel.data.lines import Lines, read_lines
+from fenchel.data.lines import read_lines
 from fenchel.data.records import read_records
 from fenchel.errors import rule
 
@@ -30,7 +30,7 @@ def read_parallel(
         need_targets: Whether a line without a target is an error.
     """
     if target_path is not None:
-        return _two_files(read_lines(path), read_lines(target_path))
+        return _two_files(path, target_path)
     needed = ("source", "target") if need_targets else ("source",)
     examples = []
     for record in read_records(path, LAYOUTS, needed):
@@ -39,20 +39,26 @@ def read_parallel(
     return examples
 
 
-def _two_files(sources: Lines, targets: Lines) -> list[Example]:
-    for lines in (sources, targets):
-        if all("\t" in text for text in lines.texts):
-            expected = "a sentence a line (files of pairs have names that end with .tsv)"
-            statement = "a file of sources or of targets has no columns"
-            raise lines.error(1, statement, expected=expected, got="a tab on every line")
+def _two_files(path: str | PurePath, target_path: str | PurePath) -> list[Example]:
+    sources, targets = _sentences(path), _sentences(target_path)
     if len(sources) != len(targets):
         raise rule(
             "sources and targets belong together line by line",
-            expected=f"{len(sources)} lines in {targets.name}, as in {sources.name}",
+            expected=f"{len(sources)} lines in {target_path}, as in {path}",
             got=len(targets),
         )
-    for lines in (sources, targets):
-        for number, text in enumerate(lines.texts, start=1):
-            if not text.strip():
-                raise lines.error(number, "no sentence", expected="a sentence", got="a blank line")
-    return [Example(*pair) for pair in zip(sources.texts, targets.texts, strict=True)]
+    return [Example(*pair) for pair in zip(sources, targets, strict=True)]
+
+
+def _sentences(path: str | PurePath) -> list[str]:
+    """The lines of a file that has one sentence on each."""
+    lines, sentences = read_lines(path), []
+    for number, text in lines:
+        if not text.strip():
+            raise lines.error(number, "no sentence", expected="a sentence", got="a blank line")
+        sentences.append(text)
+    if all("\t" in text for text in sentences):
+        expected = "a sentence a line (files of pairs have names that end with .tsv)"
+        statement = "a file of sources or of targets has no columns"
+        raise lines.error(1, statement, expected=expected, got="a tab on every line")
+    return sentences

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -11,10 +9,9 @@ from typing import Any
 
 from fenchel.data.lines import Lines, is_standard_input, plain_name, read_lines
 from fenchel.errors import FenchelError
+from fenchel.schema import parse_json, shortened
 
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-SHOWN = 60
-HALF_A_LETTER = re.compile(r"\\u[dD][89a-fA-F]")  # whole if the other half follows
 
 
 @dataclass(slots=True)
@@ -33,7 +30,7 @@ class Record:
         value = self.fields.get(name)
         if isinstance(value, str) and value.strip():
             return value
-        got = "nothing" if value is None else "an empty text" if value == "" else _shown(value)
+        got = "nothing" if value is None else "an empty text" if value == "" else shortened(value)
         raise self.error(f"{name} must be given", expected="a text that is not blank", got=got)
 
 
@@ -56,7 +53,7 @@ def read_records(
 
 def _is_json(path: str | PurePath, lines: Lines) -> bool:
     if is_standard_input(path):
-        return lines.texts[0].lstrip().startswith("{")
+        return lines.first.lstrip().startswith("{")
     return plain_name(path).endswith(JSON_ENDINGS)
 
 
@@ -64,11 +61,11 @@ def _names(
     lines: Lines, layouts: Sequence[tuple[str, ...]], allowed: Sequence[tuple[str, ...]]
 ) -> tuple[str, ...] | None:
     """The columns that the first line names, if it does; an error if they are none that may be."""
-    names = tuple(name.strip().lower() for name in lines.texts[0].split("\t"))
+    names = tuple(name.strip().lower() for name in lines.first.split("\t"))
     if not any(len(layout) > 1 and set(layout) <= set(names) for layout in layouts):
         return None
     if sorted(names) not in map(sorted, allowed):
-        got = _shown(lines.texts[0])
+        got = shortened(lines.first)
         raise lines.error(1, "unknown names of columns", expected=_listed(allowed), got=got)
     return names
 
@@ -82,54 +79,42 @@ def _column_records(
 ) -> Iterator[Record]:
     named = header is not None
     by_count = {len(layout): layout for layout in ([header] if named else layouts)}
-    if named and len(lines) == 1:
-        got = "only the names of the columns"
-        raise lines.error(1, "a data file has examples", expected="a second line", got=got)
-    for number, text in enumerate(lines.texts[named:], start=1 + named):
+    number = 0
+    for number, text in lines:
+        if named and number == 1:
+            continue
         values = text.split("\t")
         layout = by_count.get(len(values))
         if layout is None:
             expected = _listed(by_count.values())
             noun = "column" if len(values) == 1 else "columns"
-            got = f"{len(values)} {noun}: {_shown(text)}" if text.strip() else "a blank line"
+            got = f"{len(values)} {noun}: {shortened(text)}" if text.strip() else "a blank line"
             raise lines.error(number, "wrong columns", expected=expected, got=got)
         if number == 1:
             by_count = {len(layout): layout}
         yield Record(dict(zip(layout, values, strict=True)), lines, number)
+    if named and number == 1:
+        got = "only the names of the columns"
+        raise lines.error(1, "a data file has examples", expected="a second line", got=got)
 
 
 def _json_records(
     lines: Lines, names: tuple[str, ...], needed: Collection[str]
 ) -> Iterator[Record]:
-    for number, text in enumerate(lines.texts, start=1):
+    for number, text in lines:
         try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            got = f"{_shown(text)} ({error})"
+            fields = parse_json(text)
+        except ValueError as error:
+            got = f"{shortened(text)} ({error})"
             raise lines.error(
                 number, "not JSON", expected="one JSON object a line", got=got
             ) from error
-        if HALF_A_LETTER.search(text) and not _is_encodable(fields):
-            got = "half of a pair of surrogates"
-            raise lines.error(number, "text is Unicode", expected="whole letters", got=got)
         if not isinstance(fields, dict):
-            raise lines.error(number, "not an object", expected="one JSON object", got=_shown(text))
+            got = shortened(text)
+            raise lines.error(number, "not an object", expected="one JSON object", got=got)
         record = Record({name: fields[name] for name in names if name in fields}, lines, number)
         for name in needed:
             if record.fields.get(name) is None:
-                got = f"{', '.join(fields)}: {_shown(text)}" if fields else "an empty object"
+                got = shortened(text)
                 raise record.error(f"{name} is missing", expected=", ".join(names), got=got)
         yield record
-
-
-def _is_encodable(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

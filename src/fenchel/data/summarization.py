@@ -12,6 +12,7 @@ from fenchel.data.duplicates import distinct, without
 from fenchel.data.example import Example
 from fenchel.data.parallel import read_parallel
 from fenchel.data.records import Record, read_records
+from fenchel.schema import shortened
 
 SPLIT_OF = {"TRAIN": "train", "NOT-USED": "dev", "TEST": "test"}
 FEWEST_WORDS, MOST_WORDS = 10, 80
@@ -52,7 +53,8 @@ def reuters_headlines(path: str | PurePath) -> dict[str, list[Example]]:
 def _split(record: Record) -> str:
     lewis = record.text("lewis")
     if lewis not in SPLIT_OF:
-        raise record.error("lewis names the split", expected=" or ".join(SPLIT_OF), got=repr(lewis))
+        got = shortened(lewis)
+        raise record.error("lewis names the split", expected=" or ".join(SPLIT_OF), got=got)
     return SPLIT_OF[lewis]
 
 
@@ -69,5 +71,5 @@ def _headline(record: Record) -> Example | None:
 def _text(record: Record, name: str) -> str:
     value = record.fields.get(name)
     if value is not None and not isinstance(value, str):
-        raise record.error(f"{name} is text", expected="a text or null", got=repr(value))
+        raise record.error(f"{name} is text", expected="a text or null", got=shortened(value))
     return value or ""
