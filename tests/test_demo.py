@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -14,8 +17,9 @@ from fenchel.analysis import maps
 
 
 @pytest.mark.slow
-def test_the_demo_trains_compares_draws_and_names_its_files(tmp_path, capsys):
-    out = tmp_path / "demo"
+def test_the_demo_trains_compares_draws_and_names_its_files(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "my [bold] demo"
+    monkeypatch.setenv("PATH", os.defpath)
     threads = torch.get_num_threads()
     few = ["--examples", "6", "--epochs", "1", "--size", "4", "--points", "5"]
     demo.main(["--out", str(out), *few, "--maps", "--rows", "4"])
@@ -32,6 +36,10 @@ def test_the_demo_trains_compares_draws_and_names_its_files(tmp_path, capsys):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Beside each other" in page
     assert "softmax: the same examples" in page
+    (command,) = re.findall(r"^try: (.*)$", printed, flags=re.MULTILINE)
+    asked = "draw\tV;PST\n"  # few examples are of one language
+    ran = subprocess.run(["sh", "-c", command], input=asked, capture_output=True, text=True)
+    assert ran.stdout.startswith("draw V;PST\t"), ran.stderr
 
 
 @pytest.mark.parametrize(

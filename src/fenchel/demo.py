@@ -7,6 +7,7 @@ worth and how sparse it is, draws one lattice, and writes a report and pictures 
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -149,6 +150,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Console = require("rich.console", extra="train").Console
     require("matplotlib", extra="plot")
     from fenchel.analysis import maps
+    from fenchel.cli.console import write
+    from fenchel.cli.program import program
     from fenchel.recipes import recipe
     from fenchel.recipes.reading import Splits, splits
 
@@ -172,8 +175,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with console.status("drawing the maps"):
         pictures = list(maps.draw(options.out, options.points))
     written = [report, *pictures, *(result.trained.run.path for result in results)]
-    console.print("wrote", *map(str, written), sep="\n  ", soft_wrap=True)
-    console.print(f"try: fenchel predict {results[-1].trained.run.path} -", soft_wrap=True)
+    write("\n  ".join(["wrote", *map(str, written)]))
+    write(f"try: {program()} predict {shlex.quote(str(results[-1].trained.run.path))} -")
 
 
 def _parser() -> argparse.ArgumentParser:

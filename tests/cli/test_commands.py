@@ -12,6 +12,7 @@ import pytest
 from fenchel.bibliography import ENTRIES
 from fenchel.cli import benching, main
 from fenchel.cli.arguments import spread
+from fenchel.cli.program import program
 from fenchel.cli.view import PICTURES
 from fenchel.recipes import RECIPES
 from fenchel.recipes.reproductions import TABLES
@@ -48,7 +49,7 @@ def test_help_names_every_kind_of_picture(fenchel):
 def test_every_command_explains_itself(fenchel, command):
     outcome = fenchel(command, "--help")
     assert outcome.code == 0
-    assert "Usage: fenchel" in outcome.out
+    assert f"Usage: {program()} {command}" in outcome.out
 
 
 def test_a_wrong_command_is_refused(fenchel):

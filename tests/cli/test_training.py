@@ -24,15 +24,6 @@ def test_a_run_is_made_from_a_persons_files_and_the_same_command_ends_at_once(fe
     assert f"fenchel predict {run}" in outcome.err
 
 
-def test_what_is_said_to_be_next_can_be_pasted_into_a_shell(fenchel, words, tmp_path):
-    folder, file = tmp_path / "my runs", words / "train.tsv"
-    outcome = fenchel(
-        "train", "inflection", "--train", file, "--out", folder, "--epochs", 1, *settings()
-    )
-    assert outcome.code == 0, outcome.err
-    assert f"next: fenchel predict '{folder}' FILE, fenchel report '{folder}'" in outcome.err
-
-
 def test_another_configuration_does_not_overwrite_a_run(fenchel, run, words):
     files = [f"--{n}={words / n}.tsv" for n in ("train", "dev")]
     before = (run / "config.json").read_bytes()

@@ -24,8 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         require("rich", extra="train")
         from fenchel.cli.app import app
         from fenchel.cli.arguments import spread
+        from fenchel.cli.program import program
 
-        app(args=spread(given), prog_name="fenchel")
+        # Shells complete a bare name, so completion is installed for that, whatever is on PATH.
+        completes = any(word.endswith("-completion") for word in given)
+        name = "fenchel" if completes else program()
+        app(args=spread(given), prog_name=name, complete_var="_FENCHEL_COMPLETE")
 
 
 @contextmanager

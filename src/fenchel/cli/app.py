@@ -14,19 +14,20 @@ from fenchel.cli.evaluation import evaluate
 from fenchel.cli.listing import list_all
 from fenchel.cli.official import data
 from fenchel.cli.prediction import predict
+from fenchel.cli.program import program
 from fenchel.cli.reporting import report
 from fenchel.cli.reproduction import reproduce
 from fenchel.cli.training import train
 
-HELP = """Train sparse sequence models on your own files, and see what they look at.
+HELP = f"""Train sparse sequence models on your own files, and see what they look at.
 
 A first run, on the languages that come with the package:
 
-    fenchel train inflection --out runs/first
+    {program()} train inflection --out runs/first
 
-    fenchel predict runs/first words.tsv --language english
+    {program()} predict runs/first words.tsv --language english
 
-    fenchel report runs/first
+    {program()} report runs/first
 """
 
 app = typer.Typer(

@@ -8,6 +8,7 @@ import typer
 
 from fenchel.cli.console import grid, out, write_json
 from fenchel.cli.options import AsJson
+from fenchel.cli.program import program
 
 LABELS = ("name", "summary")
 
@@ -45,9 +46,11 @@ def list_all(
         write_json({"recipes": recipes, "tables": {n: t.summary for n, t in TABLES.items()}})
         return
     rows = [(name, each.summary, COLUMNS[each.data.format]) for name, each in made]
-    out.print(grid("recipes: fenchel train RECIPE", ["recipe", "learns", "lines of a file"], rows))
+    title = f"recipes: {program()} train RECIPE"
+    out.print(grid(title, ["recipe", "learns", "lines of a file"], rows))
     tables = [(name, table.summary) for name, table in TABLES.items()]
-    out.print(grid("papers: fenchel reproduce PAPER/TABLE", ["table", "what it compares"], tables))
+    title = f"papers: {program()} reproduce PAPER/TABLE"
+    out.print(grid(title, ["table", "what it compares"], tables))
 
 
 def _written(value: object) -> str:

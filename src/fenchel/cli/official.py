@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fenchel.cli.console import grid, out, write
+from fenchel.cli.program import program
 from fenchel.errors import unknown
 
 
@@ -23,7 +24,8 @@ def data(
 
     if name is None:
         rows = [(each.name, each.title, each.licence) for each in official_sets().values()]
-        out.print(grid("public data sets: fenchel data NAME", ["name", "what", "licence"], rows))
+        title = f"public data sets: {program()} data NAME"
+        out.print(grid(title, ["name", "what", "licence"], rows))
         return
     if name not in official_sets():
         raise unknown("data set", name, official_sets())
@@ -32,7 +34,8 @@ def data(
         count = sum(known.lines.values())
         for line in (known.title, known.url, f"licence: {known.licence}"):
             write(line)
-        write(f"{len(known.lines)} files, {count} lines; fenchel data {name} FOLDER checks a copy")
+        checks = f"{program()} data {name} FOLDER checks a copy"
+        write(f"{len(known.lines)} files, {count} lines; {checks}")
         return
     found = check(name, folder)
     for sentence in found.report():

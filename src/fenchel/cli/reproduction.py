@@ -26,9 +26,13 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    names: Annotated[list[str], typer.Argument(metavar="PAPER/TABLE...", help="See fenchel list.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="PAPER/TABLE...", help="See the list command."),
+    ],
     data: Annotated[
-        Path, typer.Option(metavar="DIR", help="The public data, unpacked: see fenchel data.")
+        Path,
+        typer.Option(metavar="DIR", help="The public data, unpacked: see the data command."),
     ] = Path("data"),
     results: Annotated[Path, typer.Option(metavar="DIR", help="Where the rows go.")] = Path(
         "results"

@@ -11,13 +11,14 @@ import typer
 
 from fenchel.cli.console import note
 from fenchel.cli.evaluation import evaluated, show
+from fenchel.cli.program import program
 
 if TYPE_CHECKING:
     from fenchel.recipes.reading import Splits
 
 
 def train(
-    name: Annotated[str, typer.Argument(metavar="RECIPE", help="See fenchel list.")],
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help="See the list command.")],
     train: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,9 +58,7 @@ def train(
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Any setting: fenchel list --settings RECIPE."
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="Any setting: see list --settings RECIPE."),
     ] = None,
 ) -> None:
     """Train a model. The same command goes on with a run that was stopped.
@@ -99,7 +98,7 @@ def _conclude(folder: Path, data: Splits, *, finished: bool) -> None:
     figures = evaluated(trained, data.test or data.dev, split)
     show(figures, trained.recipe.metric, split)
     run = shlex.quote(str(folder))
-    note(f"next: fenchel predict {run} FILE, fenchel report {run}")
+    note(f"next: {program()} predict {run} FILE, {program()} report {run}")
 
 
 def is_first_process() -> bool:
