@@ -369,6 +369,75 @@ def test_every_scale_of_single_precision_has_a_density(density, scale):
     torch.testing.assert_close(single.cdf(places).double(), double.cdf(places.double()))
 
 
+SHAPES = {
+    "one dimension": torch.eye(1),
+    "a circle": torch.eye(2),
+    "two dimensions": torch.tensor([[2.0, 1.0], [1.0, 3.0]]),
+    "three dimensions": torch.tensor([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]]),
+}
+MATRICES = {
+    f"{name}, {scale:g}": (scale * shape.double()).float()
+    for name, shape in SHAPES.items()
+    for scale in (1e-43, 1e-38, 1e-30, 1e30, 1e38)
+} | {"unequal": torch.diag(torch.tensor([1.0, 1e-40, 1e38]))}
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
+@pytest.mark.parametrize("name", MATRICES)
+def test_every_covariance_of_single_precision_has_a_density(name, alpha):
+    matrix = MATRICES[name]
+    loc = torch.zeros(len(matrix))
+    single = BetaGaussian(loc, matrix, alpha)
+    double = BetaGaussian(loc.double(), matrix.double(), alpha)
+    places = (0.5 * double.scale_tril * double.radius.clamp(max=1)).mT.float()
+    torch.testing.assert_close(single.log_peak.double(), double.log_peak, rtol=1e-6, atol=1e-5)
+    expected = double.log_prob(places.double())
+    torch.testing.assert_close(single.log_prob(places).double(), expected, rtol=1e-6, atol=1e-4)
+    assert single.rsample((3,)).isfinite().all()
+    if alpha == 2:
+        paraboloid = TruncatedParaboloid(loc, matrix)
+        torch.testing.assert_close(paraboloid.log_prob(places), single.log_prob(places))
+    mixture = Mixture(torch.ones(1), loc[None], matrix[None]).modes(alpha)
+    if len(matrix) > 1 or alpha != 2:
+        logs = mixture.log_prob(places.unsqueeze(-2)).double().squeeze(-1)
+        torch.testing.assert_close(logs, expected, rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("scale", [1e-306, 1e-200, 1e200, 1e307])
+def test_every_covariance_of_double_precision_has_a_density_and_a_slope(scale, dims):
+    # Scaling a covariance by s shifts log p(μ) by −D log(s)/(2 + Dε): 2 at α = 1, 2 + D at α = 2.
+    unit = torch.eye(dims, dtype=torch.float64) + 0.25
+    for alpha in (1.0, 2.0):
+        matrix = (scale * unit).requires_grad_()
+        density = BetaGaussian(torch.zeros(dims, dtype=torch.float64), matrix, alpha)
+        power = 0.5 * dims / (1 + 0.5 * dims * (alpha - 1))
+        at_unit = BetaGaussian(density.loc, unit, alpha).log_peak
+        expected = at_unit - power * math.log(scale)
+        torch.testing.assert_close(density.log_peak, expected, rtol=1e-9, atol=0)
+        (slope,) = torch.autograd.grad(density.log_peak, matrix)
+        exact = -power / dims * torch.linalg.inv(unit)
+        torch.testing.assert_close(slope * scale, exact, rtol=1e-9, atol=1e-12)
+
+
+def test_a_covariance_that_is_singular_in_single_precision_has_a_density():
+    roots = torch.randn(400, 3, 2, generator=torch.Generator().manual_seed(0))
+    matrices = roots @ roots.mT
+    fails, definite = (torch.linalg.cholesky_ex(m)[1] for m in (matrices, matrices.double()))
+    matrices = matrices[(fails != 0) & (definite == 0)]
+    assert len(matrices)
+    single = BetaGaussian(torch.zeros(3), matrices)
+    double = BetaGaussian(torch.zeros(3).double(), matrices.double())
+    torch.testing.assert_close(single.log_peak.double(), double.log_peak, rtol=1e-6, atol=1e-6)
+
+
+def test_without_validation_a_matrix_without_factor_is_not_a_number():
+    for dims in (1, 2, 3):
+        for matrix in (torch.nan * torch.eye(dims), -torch.eye(dims)):
+            density = BetaGaussian(torch.zeros(dims), matrix, validate_args=False)
+            assert density.log_prob(torch.zeros(dims)).isnan()
+
+
 BROKEN = {
     "parabola": lambda **more: TruncatedParabola(0.0, -1.0, **more),
     "triangular": lambda **more: Triangular(0.0, -1.0, **more),

@@ -13,6 +13,7 @@ from fenchel.continuous import (
     BetaGaussian,
     GaussianBasis,
     LocationScale,
+    Mixture,
     Triangular,
     TruncatedParabola,
     TruncatedParaboloid,
@@ -246,6 +247,36 @@ def test_densities_in_space_have_positive_definite_matrices():
         BetaGaussian(torch.zeros(2), torch.eye(3))
     with broken("loc and covariance_matrix must match: expected batch shapes that broadcast"):
         BetaGaussian(torch.zeros(3, 2), EYE.expand(4, 2, 2))
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+@pytest.mark.parametrize("entries", [((0, 0),), ((0, 1), (1, 0))], ids=["diagonal", "corner"])
+def test_matrices_are_finite(wrong, entries):
+    matrix = torch.eye(2)
+    for entry in entries:
+        matrix[entry] = wrong
+    finite = "must be finite: expected finite numbers, got"
+    for density in (TruncatedParaboloid, BetaGaussian):
+        with broken(f"covariance_matrix {finite} {wrong}"):
+            density(torch.zeros(2), matrix)
+    with broken(f"scales {finite} {wrong} at batch item (0, "):
+        GaussianBasis(torch.zeros(1, 2), matrix[None])
+    with broken(f"variance {finite} {wrong}"):
+        entmax(torch.zeros(2), matrix, PLANE)
+    with broken(f"variance {finite} {wrong} at batch item (0, "):
+        Mixture(torch.ones(1), torch.zeros(1, 2), matrix[None]).distribution(1.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_regression_that_rounding_makes_singular_asks_for_a_penalty(dtype):
+    basis = GaussianBasis(torch.zeros(4, dtype=dtype), torch.ones(4, dtype=dtype))
+    message = (
+        "the regression must be solvable: expected a larger penalty, or wider basis functions,"
+        " got penalty 1e-20"
+    )
+    for positions in (None, torch.rand(2, 3)):
+        with broken(message):
+            ridge_values(VALUES.to(dtype), positions, basis, penalty=1e-20)
 
 
 def test_a_location_scale_family_needs_a_support():

@@ -184,6 +184,24 @@ def test_float32_values_are_fitted_with_a_float64_factor(penalty):
     )
 
 
+@pytest.mark.parametrize("width", [1e-300, 1e-160, 1e-38])
+def test_a_narrow_basis_goes_through_its_values(width):
+    basis = GaussianBasis.grid(4, width, dtype=torch.float64)
+    values = torch.randn(4, 2, dtype=torch.float64)
+    coefficients = ridge_values(values, basis.centers.clone(), basis, 0.1)
+    torch.testing.assert_close(basis(basis.centers) @ coefficients, values, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("variances", [(3e38, 1.0), (1e-40, 1.0), (1.0, 1e-40, 1e38)])
+def test_every_covariance_of_single_precision_has_a_basis_function(variances):
+    variances = torch.tensor(variances)
+    centers, matrix = torch.zeros(1, len(variances)), torch.diag(variances)
+    places = torch.diag(0.5 * variances.sqrt())
+    expected = GaussianBasis(centers.double(), matrix.double()[None])(places.double())
+    computed = GaussianBasis(centers, matrix[None])(places)
+    torch.testing.assert_close(computed.double(), expected, rtol=1e-4, atol=0)
+
+
 def test_a_basis_is_what_it_says():
     basis = GaussianBasis.grid((4, 3), (0.1, 0.2))
     assert len(basis) == 24

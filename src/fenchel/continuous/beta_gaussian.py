@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from torch import Size, Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import Distribution, constraints, transform_to
 
 from fenchel.checks import check_dense, check_device, check_number
 from fenchel.continuous.family import digamma_gap, gamma_gap, log_peak, log_power
+from fenchel.continuous.triangles import cholesky, is_definite, log_diagonal, solve
 from fenchel.continuous.validation import (
     check_definite,
     check_finite,
@@ -37,6 +38,16 @@ class Ellipsoid(constraints.Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         return _mahalanobis(value - self.loc, self.scale_tril) <= self.radius**2
+
+
+class _PositiveDefinite(type(constraints.positive_definite)):
+    """torch's constraint, with a factor for variances of any size."""
+
+    def check(self, value: Tensor) -> Tensor:
+        return constraints.symmetric.check(value) & is_definite(value)
+
+
+transform_to.register(_PositiveDefinite, lambda _: transform_to(constraints.positive_definite))
 
 
 class BetaGaussian(Distribution):
@@ -67,7 +78,7 @@ class BetaGaussian(Distribution):
     # torch declares a property and reads a class attribute.
     arg_constraints = {  # noqa: RUF012  # pyright: ignore[reportAssignmentType]
         "loc": constraints.real_vector,
-        "covariance_matrix": constraints.positive_definite,
+        "covariance_matrix": _PositiveDefinite(),
         "alpha": constraints.greater_than_eq(1.0),
     }
     has_rsample = True
@@ -93,7 +104,7 @@ class BetaGaussian(Distribution):
         self.alpha = self.alpha.expand(batch)
         self.loc = loc.expand(*batch, *loc.shape[-1:])
         self.covariance_matrix = covariance_matrix.expand(*batch, *covariance_matrix.shape[-2:])
-        self.scale_tril = torch.linalg.cholesky(self.covariance_matrix)
+        self.scale_tril = cholesky(self.covariance_matrix)
         super().__init__(Size(batch), loc.shape[-1:], validate_args=validate_args)
 
     @property
@@ -102,7 +113,7 @@ class BetaGaussian(Distribution):
 
     @property
     def half_log_det(self) -> Tensor:
-        return self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return log_diagonal(self.scale_tril)
 
     @property
     def log_peak(self) -> Tensor:
@@ -257,7 +268,4 @@ def _broadcast(loc: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 def _mahalanobis(difference: Tensor, scale_tril: Tensor) -> Tensor:
     """|L⁻¹ d|²"""
-    shape = torch.broadcast_shapes(difference.shape[:-1], scale_tril.shape[:-2])
-    tril = scale_tril.expand(*shape, *scale_tril.shape[-2:])
-    column = difference.expand(*shape, difference.shape[-1]).unsqueeze(-1)
-    return torch.linalg.solve_triangular(tril, column, upper=False).square().sum((-2, -1))
+    return solve(scale_tril, difference).square().sum(-1)

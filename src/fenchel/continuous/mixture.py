@@ -17,6 +17,7 @@ from fenchel.checks import check_device, check_number
 from fenchel.continuous.basis import GaussianBasis
 from fenchel.continuous.beta_gaussian import BetaGaussian
 from fenchel.continuous.expectation import entmax
+from fenchel.continuous.triangles import cholesky
 from fenchel.continuous.truncated_parabola import TruncatedParabola
 from fenchel.continuous.validation import (
     check_definite,
@@ -76,7 +77,7 @@ class Mixture(NamedTuple):
         check_matrices(self.loc, self.variance, "variance")
         if alpha == 1:
             check_definite(self.variance, "variance")
-            return MultivariateNormal(self.loc, self.variance)
+            return MultivariateNormal(self.loc, scale_tril=cholesky(self.variance))
         return BetaGaussian(self.loc, self.variance, alpha)
 
     def _check(self) -> None:

@@ -5,19 +5,42 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from fenchel.continuous.precision import wide
+
 
 def cholesky(matrix: Tensor) -> Tensor:
-    """The lower factor of the symmetric part of (…, D, D); NaN where there is none."""
+    """The lower factor of the symmetric part of (…, D, D); NaN where there is none.
+
+    It is computed in float64 and for any variances that the dtype of the matrix can hold.
+    """
+    return _factor(wide(matrix)).to(matrix.dtype)
+
+
+def _factor(matrix: Tensor) -> Tensor:
     if matrix.shape[-1] == 1:
         return matrix.sqrt()
-    symmetric = 0.5 * (matrix + matrix.mT)
+    symmetric = matrix + 0.5 * (matrix.mT - matrix)  # the sum of both could overflow
     if matrix.shape[-1] != 2:
-        return torch.linalg.cholesky_ex(symmetric)[0]
+        return _scaled_factor(symmetric)
     first = symmetric[..., 0, 0].sqrt()
     cross = symmetric[..., 0, 1] / first
     second = torch.sqrt(symmetric[..., 1, 1] - cross * cross)
     upper = torch.stack((first, torch.zeros_like(first)), -1)
     return torch.stack((upper, torch.stack((cross, second), -1)), -2)
+
+
+def _scaled_factor(matrix: Tensor) -> Tensor:
+    """S chol(S⁻¹ΣS⁻¹), S² = diag Σ: nothing overflows, in the derivative either."""
+    scale = matrix.diagonal(dim1=-2, dim2=-1).detach().sqrt()  # L does not depend on S
+    unit = matrix / scale.unsqueeze(-1) / scale.unsqueeze(-2)
+    tril, failed = torch.linalg.cholesky_ex(unit)
+    tril = torch.where((failed == 0)[..., None, None], tril, torch.nan)
+    return scale.unsqueeze(-1) * tril
+
+
+def is_definite(matrix: Tensor) -> Tensor:
+    """Whether the symmetric part has a factor, (…)."""
+    return (cholesky(matrix).diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
 def solve(tril: Tensor, vector: Tensor) -> Tensor:

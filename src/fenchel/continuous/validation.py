@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from fenchel.checks import check_dense, check_device
+from fenchel.continuous.triangles import is_definite
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import readable
 
@@ -93,16 +94,17 @@ def check_positive(values: Tensor, name: str) -> None:
 
 
 def check_definite(matrix: Tensor, name: str) -> None:
-    """Every matrix is symmetric (up to rounding) and positive definite."""
+    """Every matrix is finite, symmetric (up to rounding) and positive definite."""
     if not readable(matrix):
         return
-    size = matrix.abs().amax((-2, -1))
-    gap = (matrix - matrix.mT).abs().amax((-2, -1))
+    check_finite(matrix, name)
+    exact = matrix.double()
+    size = exact.abs().amax((-2, -1))
+    gap = (exact - exact.mT).abs().amax((-2, -1))
     close = gap <= 100 * torch.finfo(matrix.dtype).eps * size
     _blame(matrix, close, f"{name} must be symmetric", "a matrix equal to its transpose")
-    failed = torch.linalg.cholesky_ex(matrix.double())[1]
     expected = "a matrix with positive eigenvalues"
-    _blame(matrix, failed == 0, f"{name} must be positive definite", expected)
+    _blame(matrix, is_definite(exact), f"{name} must be positive definite", expected)
 
 
 def check_items(fine: Tensor, statement: str, expected: str, got: str) -> None:

@@ -14,11 +14,8 @@ from fenchel.checks import check_boolean, check_count, check_device, check_numbe
 from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
-from fenchel.continuous.validation import (
-    check_items,
-    check_nonempty,
-    check_real,
-)
+from fenchel.continuous.triangles import cholesky
+from fenchel.continuous.validation import check_items, check_nonempty, check_real
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast, check_lengths, readable
@@ -154,13 +151,20 @@ def _kept_now(basis: GaussianBasis) -> OrderedDict[tuple, Tensor]:
 def _regressor(
     basis: GaussianBasis, places: Tensor, penalty: float, valid: Tensor | None
 ) -> Tensor:
-    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L)."""
+    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L), with columns of F scaled to at most 1, so that FᵀF is finite."""
     design = basis.at(places, wide(basis.centers), wide(basis.scales))
     if valid is not None:
         design = design * valid.unsqueeze(-1)
-    gram = design.mT @ design
-    gram = gram + penalty * torch.eye(len(basis), dtype=gram.dtype, device=gram.device)
-    return torch.cholesky_solve(design.mT, torch.linalg.cholesky(gram))
+    peak = design.detach().amax(-2).clamp(min=1)
+    scaled = (design / peak.unsqueeze(-2)).mT
+    factor = cholesky(scaled @ scaled.mT + torch.diag_embed(penalty / peak / peak))
+    check_items(
+        factor.isfinite().all((-2, -1)),
+        "the regression must be solvable",
+        "a larger penalty, or wider basis functions",
+        f"penalty {penalty}",
+    )
+    return torch.cholesky_solve(scaled, factor) / peak.unsqueeze(-1)
 
 
 def _places(values: Tensor, positions: Positions, lengths: Tensor | None) -> Tensor:
