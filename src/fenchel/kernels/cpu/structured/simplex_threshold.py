@@ -45,7 +45,9 @@ def threshold(z, count):
     while True:
         total, size = _excess(z, count, tau)
         following = tau + (total - 1.0) / size
-        if size == before or not following > tau:  # rounding may step back and forth
+        if size == before:  # the last step, from a sum near 1, removes the rounding of larger sums
+            return following
+        if not following > tau:
             return tau
         tau, before = following, size
 
@@ -57,6 +59,8 @@ def weighted_threshold(z, weights, count):
     while True:
         total, size = _weighted_excess(z, weights, count, tau)
         following = tau + (total - 1.0) / size
-        if size == before or not following > tau:
+        if size == before:
+            return following
+        if not following > tau:
             return tau
         tau, before = following, size
