@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -45,6 +47,87 @@ def test_dim_is_a_setting_that_a_call_may_override(module):
     expected = module()(SCORES.movedim(1, -1)).movedim(-1, 1)
     torch.testing.assert_close(module(dim=1)(SCORES), expected)
     torch.testing.assert_close(module()(SCORES, dim=1), expected)
+
+
+FUNCTIONS = {
+    "Budget": fenchel.budget,
+    "Entmax": fenchel.entmax,
+    "EntmaxLoss": fenchel.entmax_loss,
+    "FenchelYoungLoss": fenchel.fenchel_young_loss,
+    "Fusedmax": fenchel.fusedmax,
+    "Fusedmax2d": fenchel.fusedmax2d,
+    "LinearEntmaxLoss": fenchel.linear_entmax_loss,
+    "Normmax": fenchel.normmax,
+    "Oscarmax": fenchel.oscarmax,
+    "Pnormmax": fenchel.pnormmax,
+    "Softmax": fenchel.softmax,
+    "Sparsemax": fenchel.sparsemax,
+    "SparsemaxLoss": fenchel.sparsemax_loss,
+}
+INPUTS = {"scores", "target", "hidden", "mask", "bias"}
+WITHOUT_FUNCTION = {
+    "AdditiveAttention",
+    "ContinuousAttention1d",
+    "ContinuousAttention2d",
+    "GeneralAttention",
+    "MultiheadAttention",  # follows torch.nn.MultiheadAttention
+}
+
+
+def test_every_module_is_compared_with_its_function():
+    assert set(FUNCTIONS) | WITHOUT_FUNCTION == set(fnn.__all__)
+
+
+def positional(callable_) -> list[str]:
+    return [
+        name
+        for name, parameter in signature(callable_).parameters.items()
+        if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD
+    ]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_positional_settings_are_those_of_the_function_in_its_order(name):
+    module, function = getattr(fnn, name), signature(FUNCTIONS[name]).parameters
+    called = signature(module.forward).parameters
+    inputs = INPUTS | ({"weight"} if "weight" in called else set())
+    expected = [parameter for parameter in function if parameter not in inputs]
+    assert positional(module) == expected
+    for setting in expected:
+        assert signature(module).parameters[setting].default == function[setting].default
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_call_has_the_inputs_of_the_function_in_its_order(name):
+    called = list(signature(getattr(fnn, name).forward).parameters)[1:]
+    assert called == [
+        parameter for parameter in signature(FUNCTIONS[name]).parameters if parameter in called
+    ]
+
+
+def test_multihead_attention_has_the_signature_of_torch():
+    for ours, theirs in (
+        (fnn.MultiheadAttention, nn.MultiheadAttention),
+        (fnn.MultiheadAttention.forward, nn.MultiheadAttention.forward),
+    ):
+        assert positional(ours) == positional(theirs)
+        for name, parameter in signature(theirs).parameters.items():
+            assert signature(ours).parameters[name].default == parameter.default
+
+
+@pytest.mark.parametrize(
+    "module", [fnn.Entmax, fnn.Normmax, fnn.Budget, fnn.Pnormmax, fnn.Fusedmax]
+)
+def test_the_second_positional_argument_is_dim(module):
+    layer = module(1.5, 1)
+    assert layer.dim == 1
+    function = FUNCTIONS[module.__name__]
+    assert torch.equal(layer(SCORES), function(SCORES, 1.5, 1))
+
+
+def test_heads_is_a_keyword():
+    with pytest.raises(TypeError, match="positional"):
+        fnn.Entmax("learned", -1, 2)
 
 
 @pytest.mark.parametrize("heads", [None, 2])
@@ -162,30 +245,50 @@ def test_losses_take_the_options_of_cross_entropy_in_its_order():
 
 
 REPRS = {
-    "Softmax(dim=-1)": fnn.Softmax(),
+    "Softmax()": fnn.Softmax(),
     "Sparsemax(dim=1)": fnn.Sparsemax(dim=1),
-    "Entmax(\n  alpha=learned, heads=2, dim=-1\n  ": fnn.Entmax("learned", heads=2),
-    "Entmax(\n  alpha=[1.5, 2.0], heads=2, dim=-1\n  ": fnn.Entmax((1.5, 2.0), heads=2),
-    "Normmax(\n  alpha=2.0, dim=-1\n  ": fnn.Normmax(),
-    "Budget(k=2, dim=-1)": fnn.Budget(),
-    "Budget(k=3.0, dim=-1)": fnn.Budget(nn.Parameter(torch.tensor(3.0))),
-    "Pnormmax(p=1.5, dim=-1)": fnn.Pnormmax(),
-    "Pnormmax(p=1.25, dim=-1)": fnn.Pnormmax(nn.Parameter(torch.tensor(1.25))),
-    "Fusedmax(strength=[[0.5], [2.0]], dim=-1)": fnn.Fusedmax(torch.tensor([[0.5], [2.0]])),
+    "Entmax(alpha=1.5)": fnn.Entmax(),
+    "Entmax(alpha=1.5, dim=1)": fnn.Entmax(1.5, 1),
+    "Entmax(alpha='learned', heads=2)": fnn.Entmax("learned", heads=2),
+    "Entmax(alpha=[1.5, 2.0], heads=2)": fnn.Entmax((1.5, 2.0), heads=2),
+    "Entmax(alpha=tensor of shape (20, 1))": fnn.Entmax(torch.full((20, 1), 1.5)),
+    "Normmax(alpha=2.0)": fnn.Normmax(),
+    "Budget(k=2)": fnn.Budget(),
+    "Budget(k=3.0)": fnn.Budget(nn.Parameter(torch.tensor(3.0))),
+    "Pnormmax(p=1.5)": fnn.Pnormmax(),
+    "Pnormmax(p=1.25, dim=0)": fnn.Pnormmax(nn.Parameter(torch.tensor(1.25)), 0),
+    "Fusedmax(strength=[[0.5], [2.0]])": fnn.Fusedmax(torch.tensor([[0.5], [2.0]])),
     "Fusedmax(strength=0.1, dim=1)": fnn.Fusedmax(dim=1),
-    "Oscarmax(strength=0.01, dim=-1)": fnn.Oscarmax(),
+    "Oscarmax(strength=0.01)": fnn.Oscarmax(),
     "Fusedmax2d(strength=0.1)": fnn.Fusedmax2d(),
-    "SparsemaxLoss(ignore_index=-100, reduction='mean', label_smoothing=0.0)": fnn.SparsemaxLoss(),
-    "EntmaxLoss(\n  alpha=1.5, weight of 3 classes, ": fnn.EntmaxLoss(weight=torch.ones(3)),
-    "FenchelYoungLoss(omega=Shannon(gamma=1.0), ": fnn.FenchelYoungLoss(fenchel.Shannon()),
+    "SparsemaxLoss()": fnn.SparsemaxLoss(),
+    "SparsemaxLoss(ignore_index=0, inplace=True)": fnn.SparsemaxLoss(ignore_index=0, inplace=True),
+    "EntmaxLoss(alpha=1.5, weight=[1.0, 1.0, 1.0])": fnn.EntmaxLoss(weight=torch.ones(3)),
+    "EntmaxLoss(alpha='learned', reduction='sum')": fnn.EntmaxLoss("learned", reduction="sum"),
+    "LinearEntmaxLoss(alpha=1.5, chunk_rows=4)": fnn.LinearEntmaxLoss(chunk_rows=4),
+    "FenchelYoungLoss(omega=Shannon(gamma=1.0))": fnn.FenchelYoungLoss(fenchel.Shannon()),
+}
+STARTS = {
     "MultiheadAttention(\n  embed_dim=8, num_heads=2, alpha=1.5\n": fnn.MultiheadAttention(8, 2),
-    "GeneralAttention(\n  query_size=2, key_size=3, map=sparsemax\n": fnn.GeneralAttention(2, 3),
+    "GeneralAttention(\n  query_size=2, key_size=3\n": fnn.GeneralAttention(2, 3),
+    "GeneralAttention(\n  query_size=2, key_size=3, map=softmax\n": fnn.GeneralAttention(
+        2, 3, fenchel.softmax
+    ),
+    "ContinuousAttention1d(\n  alpha=2.0\n": fnn.ContinuousAttention1d.pooled(4, BASIS),
+    "ContinuousAttention1d(\n  alpha=1.5, penalty=1.0\n": fnn.ContinuousAttention1d.pooled(
+        4, BASIS, alpha=1.5, penalty=1.0
+    ),
 }
 
 
-@pytest.mark.parametrize("start", REPRS)
-def test_repr_says_the_settings(start):
-    assert repr(REPRS[start]).startswith(start)
+@pytest.mark.parametrize("text", REPRS)
+def test_repr_says_the_main_setting_and_what_is_not_default(text):
+    assert repr(REPRS[text]) == text
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_repr_of_a_layer_starts_with_its_settings(start):
+    assert repr(STARTS[start]).startswith(start)
 
 
 @pytest.mark.parametrize(

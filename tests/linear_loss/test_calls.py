@@ -52,7 +52,7 @@ def test_the_module_is_the_function():
     target[target == -100] = -7
     arguments = (inputs["hidden"], inputs["weight"], target)
     expected = fenchel.linear_entmax_loss(
-        *arguments, module.alpha, bias=inputs["bias"], class_weight=module.weight, **options
+        *arguments, module.alpha, bias=inputs["bias"], class_weight=module.class_weight, **options
     )
     loss = module(*arguments, inputs["bias"])
     assert torch.equal(loss, expected)

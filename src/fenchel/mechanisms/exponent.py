@@ -62,6 +62,11 @@ class Exponent(nn.Module):
     def forward(self) -> float | Tensor:
         return 1 + torch.sigmoid(self.logit) if self.is_learned else self.value
 
+    @property
+    def setting(self) -> float | Tensor | str:
+        """What α was set to: `"learned"`, a number or a tensor."""
+        return "learned" if self.is_learned else self.value
+
     @torch.no_grad()
     def reset_parameters(self) -> None:
         """Where it starts, for a layer made on the device `meta` and then given memory."""
@@ -78,17 +83,12 @@ class Exponent(nn.Module):
             raise rule("alpha has one value a head", expected=expected, got=got)
 
 
-def describe(exponent: Exponent) -> str:
-    """alpha=…, short enough for the repr of a layer."""
-    return f"alpha={'learned' if exponent.is_learned else brief(exponent.value)}"
-
-
-def brief(value: Any) -> Any:
-    """A number, or few of them; of many the shape."""
+def brief(value: Any) -> str:
+    """A setting, short enough for the repr of a layer: of a large tensor only the shape."""
     if not isinstance(value, Tensor):
-        return value
+        return repr(value)
     few = value.numel() <= 16 and not value.is_meta
-    return value.tolist() if few else f"tensor of shape {tuple(value.shape)}"
+    return str(value.tolist()) if few else f"tensor of shape {tuple(value.shape)}"
 
 
 def _above(alpha: Any, least: float) -> float:

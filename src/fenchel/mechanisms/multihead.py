@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fenchel.checks import check_tensor
 from fenchel.errors import rule
-from fenchel.mechanisms.exponent import Alpha, Exponent, describe
+from fenchel.mechanisms.exponent import Alpha, Exponent, brief
 from fenchel.mechanisms.functional import attention, dense_weights, weighted_average
 from fenchel.mechanisms.masks import causal
 from fenchel.mechanisms.operands import check_operands
@@ -117,7 +117,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         return (output, weights) if is_batched else (output.squeeze(0), weights.squeeze(0))
 
     def extra_repr(self) -> str:
-        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, {describe(self.exponent)}"
+        alpha = brief(self.exponent.setting)
+        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, alpha={alpha}"
 
     def _heads(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Projections (N, heads, length, size), with the learned and the zero key at the end."""

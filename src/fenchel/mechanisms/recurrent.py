@@ -76,7 +76,7 @@ class _RecurrentAttention(nn.Module, ABC):
 
     def extra_repr(self) -> str:
         name = getattr(self.map, "__name__", None)
-        shown = "" if name is None else f", map={name}"
+        shown = "" if name is None or self.map is sparsemax else f", map={name}"
         return f"query_size={self.query_size}, key_size={self.key_size}{shown}"
 
     def _visible(

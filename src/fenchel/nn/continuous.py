@@ -161,8 +161,9 @@ class _ContinuousAttention(nn.Module, ABC):
         return context.squeeze(1), Mixture(*(part.squeeze(1) for part in mixture))
 
     def extra_repr(self) -> str:
+        penalty = "" if self.penalty == PENALTY else f", penalty={self.penalty}"
         added = ", add_discrete=True" if self.add_discrete else ""
-        return f"alpha={self.alpha}, penalty={self.penalty}{added}"
+        return f"alpha={self.alpha}{penalty}{added}"
 
     @staticmethod
     def _attend(weights: Tensor, rows: Tensor) -> Tensor:

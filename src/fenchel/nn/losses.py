@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from torch import Tensor, nn
 
@@ -17,15 +17,15 @@ from fenchel.losses.functional import (
 )
 from fenchel.losses.linear import check_rows, linear_entmax_loss
 from fenchel.losses.reduction import check_options
-from fenchel.mechanisms.exponent import Alpha, Exponent, describe
-from fenchel.nn.maps import hold
+from fenchel.mechanisms.exponent import Alpha, Exponent
+from fenchel.nn.settings import Settings, WithExponent, hold
 from fenchel.regularizers import Regularizer
 
 
-class _Options(nn.Module):
+class _Options(Settings):
     """The options that the losses share with cross-entropy."""
 
-    weight: Tensor | None
+    weight_name: ClassVar[str] = "weight"  # of the buffer with one weight per class
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class _Options(nn.Module):
         super().__init__()
         check_options(reduction, label_smoothing, ignore_index)
         if weight is not None:
-            check_tensor(weight, "weight")
-        self.register_buffer("weight", weight)
+            check_tensor(weight, self.weight_name)
+        self.register_buffer(self.weight_name, weight)
         self.ignore_index, self.reduction = ignore_index, reduction
         self.label_smoothing = label_smoothing
 
@@ -49,16 +49,11 @@ class _Options(nn.Module):
             "label_smoothing": self.label_smoothing,
         }
 
-    def extra_repr(self) -> str:
-        weighted = "" if self.weight is None else f"weight of {len(self.weight)} classes, "
-        return (
-            f"{weighted}ignore_index={self.ignore_index}, reduction={self.reduction!r}, "
-            f"label_smoothing={self.label_smoothing}"
-        )
-
 
 class _Loss(_Options, ABC):
     """A loss of scores; the subclass says which."""
+
+    weight: Tensor | None
 
     def forward(self, scores: Tensor, target: Tensor) -> Tensor:
         return self._loss(scores, target, weight=self.weight, **self._options())
@@ -84,22 +79,6 @@ class _Overwriting(_Loss):
     def _options(self) -> dict[str, Any]:
         return {**super()._options(), "inplace": self.inplace}
 
-    def extra_repr(self) -> str:
-        return super().extra_repr() + (", inplace=True" if self.inplace else "")
-
-
-class _WithExponent(_Options):
-    """A loss with an α; the subclass makes its exponent."""
-
-    exponent: Exponent
-
-    @property
-    def alpha(self) -> float | Tensor:
-        return self.exponent()
-
-    def extra_repr(self) -> str:
-        return f"{describe(self.exponent)}, {super().extra_repr()}"
-
 
 @final
 class SparsemaxLoss(_Overwriting):
@@ -119,7 +98,7 @@ class SparsemaxLoss(_Overwriting):
 
 
 @final
-class EntmaxLoss(_WithExponent, _Overwriting):
+class EntmaxLoss(WithExponent, _Overwriting):
     """`fenchel.entmax_loss`; α is a number, a tensor, an `nn.Parameter`, or `"learned"`.
 
     The other arguments are those of `SparsemaxLoss`.
@@ -149,10 +128,8 @@ class EntmaxLoss(_WithExponent, _Overwriting):
 
 
 @final
-class LinearEntmaxLoss(_WithExponent):
+class LinearEntmaxLoss(WithExponent, _Options):
     """`fenchel.linear_entmax_loss`, called with the weight and the bias of the output layer.
-
-    `weight` here is one weight a class, as in the other losses.
 
     >>> import torch
     >>> layer, criterion = torch.nn.Linear(8, 100), LinearEntmaxLoss(alpha=1.5)
@@ -162,16 +139,19 @@ class LinearEntmaxLoss(_WithExponent):
     True
     """
 
+    weight_name = "class_weight"
+    class_weight: Tensor | None
+
     def __init__(
         self,
         alpha: Alpha = 1.5,
-        weight: Tensor | None = None,
+        class_weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
         chunk_rows: int | None = None,
     ) -> None:
-        super().__init__(weight, ignore_index, reduction, label_smoothing)
+        super().__init__(class_weight, ignore_index, reduction, label_smoothing)
         self.exponent = Exponent(alpha)
         check_rows(chunk_rows)
         self.chunk_rows = chunk_rows
@@ -185,14 +165,10 @@ class LinearEntmaxLoss(_WithExponent):
             target,
             self.alpha,
             bias=bias,
-            class_weight=self.weight,
+            class_weight=self.class_weight,
             chunk_rows=self.chunk_rows,
             **self._options(),
         )
-
-    def extra_repr(self) -> str:
-        chunks = "" if self.chunk_rows is None else f", chunk_rows={self.chunk_rows}"
-        return f"{super().extra_repr()}{chunks}"
 
 
 @final
@@ -229,6 +205,3 @@ class FenchelYoungLoss(_Loss):
         for name in self._held:
             setattr(omega, name, getattr(self, name))  # which may have been moved or replaced
         return fenchel_young_loss(scores, target, omega, **options)
-
-    def extra_repr(self) -> str:
-        return f"omega={self.omega!r}, {super().extra_repr()}"

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import final
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from fenchel.checks import check_number
 from fenchel.maps.budget import BUDGET, budget
 from fenchel.maps.entmax import entmax
 from fenchel.maps.normmax import NORMMAX, normmax
-from fenchel.maps.operator import MapOperator
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
-from fenchel.mechanisms.exponent import Alpha, Exponent, brief, describe
+from fenchel.mechanisms.exponent import Alpha, Exponent
+from fenchel.nn.settings import Settings, WithExponent, hold_parameter
 
 
-class Map(nn.Module, ABC):
+class Map(Settings, ABC):
     """A map along `dim`; the subclass says which."""
 
     def __init__(self, dim: int = -1) -> None:
@@ -29,24 +28,6 @@ class Map(nn.Module, ABC):
 
     @abstractmethod
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor: ...
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
-
-
-def hold_parameter(module: nn.Module, operator: MapOperator[Any], value: float | Tensor) -> None:
-    """Hold the parameter of a map; a number is looked at now, a tensor where the map looks at it."""
-    if not isinstance(value, Tensor):
-        check_number(value, name=operator.parameter, above=operator.above, or_tensor=True)
-    hold(module, operator.parameter, value)
-
-
-def hold(module: nn.Module, name: str, value: float | Tensor) -> None:
-    """Set `module.name`: a tensor that is not learned becomes a buffer, which moves with the module."""
-    if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
-        module.register_buffer(name, value, persistent=False)
-    else:
-        setattr(module, name, value)
 
 
 @final
@@ -76,14 +57,14 @@ class Sparsemax(Map):
 
 
 @final
-class Entmax(Map):
+class Entmax(WithExponent, Map):
     """`fenchel.entmax`, with α fixed or learned; `.alpha` gives the current value.
 
     Args:
         alpha: a number, a tensor, an `nn.Parameter`, or `"learned"`: α = 1 + sigmoid(a), which
             starts at 1.5 and stays between softmax and sparsemax.
-        heads: α has one value a head, (heads,), and scores have shape (…, heads, queries, keys).
         dim: the dimension that sums to one.
+        heads: α has one value per head, (heads,), and scores have shape (…, heads, queries, keys).
 
     >>> import torch
     >>> Entmax(alpha=1.5)(torch.tensor([1.0, 0.5, -1.0]))
@@ -93,27 +74,23 @@ class Entmax(Map):
     (True, tensor([1.5000, 1.5000], grad_fn=<AddBackward0>))
     """
 
-    def __init__(self, alpha: Alpha = 1.5, heads: int | None = None, dim: int = -1) -> None:
+    def __init__(self, alpha: Alpha = 1.5, dim: int = -1, *, heads: int | None = None) -> None:
         super().__init__(dim)
         self.exponent = Exponent(alpha, heads)
 
     @property
-    def alpha(self) -> float | Tensor:
-        return self.exponent()
+    def heads(self) -> int | None:
+        return self.exponent.heads
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         alpha = self.alpha
-        if self.exponent.heads is not None and isinstance(alpha, Tensor) and alpha.ndim == 1:
+        if self.heads is not None and isinstance(alpha, Tensor) and alpha.ndim == 1:
             alpha = alpha.reshape(-1, 1, 1)
         return entmax(scores, alpha, dim, mask=mask)
 
-    def extra_repr(self) -> str:
-        heads = "" if self.exponent.heads is None else f", heads={self.exponent.heads}"
-        return f"{describe(self.exponent)}{heads}, dim={self.dim}"
-
 
 @final
-class Normmax(Map):
+class Normmax(WithExponent, Map):
     """`fenchel.normmax`: sparse, and flat on its support.
 
     >>> import torch
@@ -125,15 +102,8 @@ class Normmax(Map):
         super().__init__(dim)
         self.exponent = Exponent(alpha, above=NORMMAX.above)
 
-    @property
-    def alpha(self) -> float | Tensor:
-        return self.exponent()
-
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return normmax(scores, self.alpha, dim, mask=mask)
-
-    def extra_repr(self) -> str:
-        return f"{describe(self.exponent)}, dim={self.dim}"
 
 
 @final
@@ -145,6 +115,7 @@ class Budget(Map):
     tensor([0.0000, 0.2500, 0.7500, 1.0000, 1.0000])
     """
 
+    main = "k"
     k: float | Tensor
 
     def __init__(self, k: float | Tensor = 2, dim: int = -1) -> None:
@@ -153,6 +124,3 @@ class Budget(Map):
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return budget(scores, self.k, dim, mask=mask)
-
-    def extra_repr(self) -> str:
-        return f"k={brief(self.k)}, dim={self.dim}"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import final
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from fenchel.maps.fusedmax import FUSEDMAX, fusedmax
 from fenchel.maps.fusedmax2d import FUSEDMAX2D, fusedmax2d
 from fenchel.maps.oscarmax import OSCARMAX, oscarmax
 from fenchel.maps.pnormmax import PNORMMAX, pnormmax
-from fenchel.mechanisms.exponent import brief
-from fenchel.nn.maps import Map, hold_parameter
+from fenchel.nn.maps import Map
+from fenchel.nn.settings import Settings, hold_parameter
 
 
 @final
@@ -23,6 +23,7 @@ class Fusedmax(Map):
     tensor([0.0000, 0.3833, 0.3833, 0.2333, 0.0000])
     """
 
+    main = "strength"
     strength: float | Tensor
 
     def __init__(self, strength: float | Tensor = 0.1, dim: int = -1) -> None:
@@ -31,9 +32,6 @@ class Fusedmax(Map):
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return fusedmax(scores, self.strength, dim, mask=mask)
-
-    def extra_repr(self) -> str:
-        return f"strength={brief(self.strength)}, dim={self.dim}"
 
 
 @final
@@ -45,6 +43,7 @@ class Oscarmax(Map):
     tensor([0.0000, 0.4667, 0.0000, 0.4667, 0.0667])
     """
 
+    main = "strength"
     strength: float | Tensor
 
     def __init__(self, strength: float | Tensor = 0.01, dim: int = -1) -> None:
@@ -53,9 +52,6 @@ class Oscarmax(Map):
 
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return oscarmax(scores, self.strength, dim, mask=mask)
-
-    def extra_repr(self) -> str:
-        return f"strength={brief(self.strength)}, dim={self.dim}"
 
 
 @final
@@ -67,6 +63,7 @@ class Pnormmax(Map):
     tensor([0.8474, 0.1526, 0.0000])
     """
 
+    main = "p"
     p: float | Tensor
 
     def __init__(self, p: float | Tensor = 1.5, dim: int = -1) -> None:
@@ -76,12 +73,9 @@ class Pnormmax(Map):
     def _map(self, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
         return pnormmax(scores, self.p, dim, mask=mask)
 
-    def extra_repr(self) -> str:
-        return f"p={brief(self.p)}, dim={self.dim}"
-
 
 @final
-class Fusedmax2d(nn.Module):
+class Fusedmax2d(Settings):
     """`fenchel.fusedmax2d`: equal weights on connected regions of the last two dimensions.
 
     >>> import torch
@@ -90,6 +84,7 @@ class Fusedmax2d(nn.Module):
             [0.2500, 0.2500, 0.0000]])
     """
 
+    main = "strength"
     strength: float | Tensor
 
     def __init__(self, strength: float | Tensor = 0.1) -> None:
@@ -98,6 +93,3 @@ class Fusedmax2d(nn.Module):
 
     def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         return fusedmax2d(scores, self.strength, mask=mask)
-
-    def extra_repr(self) -> str:
-        return f"strength={brief(self.strength)}"
