@@ -19,8 +19,6 @@ import torch
 from fenchel.extras import require
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fenchel.analysis.tables import Cell
     from fenchel.data import Example
     from fenchel.recipes.figures import Figures
@@ -116,21 +114,20 @@ def lattice_example(result: Result, examples: Sequence[Example]) -> int:
     return min(range(len(examples)), key=rank)
 
 
-def show(console: Console, results: Sequence[Result], data: Splits) -> None:
+def show(results: Sequence[Result], data: Splits) -> None:
     """Print the comparison and one lattice."""
     from fenchel.analysis.wording import SENTENCES, asked, proof
-    from fenchel.cli.console import grid
+    from fenchel.cli.console import grid, out, write
     from fenchel.search import Lattice
 
     title = f"inflection of {len(data.test)} unseen forms, after {len(data.train)} examples"
-    console.print(grid(title, ["", *MODELS], compare(results)))
+    out.print(grid(title, ["", *MODELS], compare(results)))
     sparse = next(result for result in results if result.name == SPARSE)
     place = lattice_example(sparse, data.test)
     example, answer, codec = data.test[place], sparse.answers[place], sparse.trained.run.codec
     text = Lattice.of(answer).text(lambda token: codec.target_vocabulary.symbols([token])[0])
-    console.print(f"\n{asked(example, codec)}: {SENTENCES[proof(answer)]}", markup=False)
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"the right form is {example.target}\n", markup=False)
+    write(f"\n{asked(example, codec)}: {SENTENCES[proof(answer)]}\n{text}")
+    write(f"the right form is {example.target}\n")
 
 
 def write_report(path: Path, results: Sequence[Result], data: Splits) -> None:
@@ -147,32 +144,31 @@ def write_report(path: Path, results: Sequence[Result], data: Splits) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
-    Console = require("rich.console", extra="train").Console
+    require("rich", extra="train")
     require("matplotlib", extra="plot")
     from fenchel.analysis import maps
-    from fenchel.cli.console import write
+    from fenchel.cli.console import out, write
     from fenchel.cli.program import program
     from fenchel.recipes import recipe
     from fenchel.recipes.reading import Splits, splits
 
-    console = Console()
     if options.maps:
-        with console.status("measuring the maps (the first run compiles the kernels)"):
+        with out.status("measuring the maps (the first run compiles the kernels)"):
             figures = maps.measure(options.rows)
-        console.print(maps.table(figures, options.rows, 512))
+        out.print(maps.table(figures, options.rows, 512))
     whole = splits(recipe("inflection"), [], [], [])
     few = slice(0, options.examples)
     data = Splits(whole.train[few], whole.dev[few], whole.test[few], whole.notes)
     options.out.mkdir(parents=True, exist_ok=True)
-    console.print(*data.notes, sep="\n")
+    write("\n".join(data.notes))
     sizes = [f"{name}_size={options.size}" for name in ("embedding", "hidden")]
     changes = [*sizes, f"epochs={options.epochs}", "accelerator=cpu"]
     with one_thread():
         results = [train(name, data, options.out, changes) for name in MODELS]
-    show(console, results, data)
+    show(results, data)
     report = options.out / "report.html"
     write_report(report, results, data)
-    with console.status("drawing the maps"):
+    with out.status("drawing the maps"):
         pictures = list(maps.draw(options.out, options.points))
     written = [report, *pictures, *(result.trained.run.path for result in results)]
     write("\n  ".join(["wrote", *map(str, written)]))

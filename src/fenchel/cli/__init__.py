@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from fenchel.cli.printable import one_line
 from fenchel.errors import FenchelError
 from fenchel.extras import require
 
@@ -71,4 +72,4 @@ def _complain(message: str) -> None:
     """One red message; plain where it is not a terminal, or one without colours."""
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     red, plain = ("\033[31m", "\033[0m") if coloured else ("", "")
-    print(f"{red}fenchel: {message}{plain}", file=sys.stderr)
+    print(f"{red}fenchel: {one_line(message)}{plain}", file=sys.stderr)

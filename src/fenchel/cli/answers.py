@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.cells import cell_len
 from rich.table import Table
-from rich.text import Text
 
 from fenchel.analysis.wording import SENTENCES, asked, proof
+from fenchel.cli.console import plain
 from fenchel.data import Codec, Example
 from fenchel.search import Answer
 
@@ -64,8 +63,9 @@ def as_table(
             question = "" if rank else asked(example, codec)
             text = codec.decode(hypothesis.tokens) + ("" if hypothesis.finished else " …")
             word = "" if rank else proof(answer)
-            rows.append((question, text, f"{hypothesis.probability:.3f}", word))
-    texts = sum(max(cell_len(row[column]) for row in rows) for column in (0, 1))
+            cells = plain(question), plain(text, "bold" if word else "")
+            rows.append((*cells, f"{hypothesis.probability:.3f}", word))
+    texts = sum(max(row[column].cell_len for row in rows) for column in (0, 1))
     brief = texts + BESIDE + WIDEST_SENTENCE > width
     result = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     result.add_column(overflow="fold")
@@ -73,7 +73,6 @@ def as_table(
     result.add_column(justify="right", no_wrap=True)
     result.add_column(style="dim", no_wrap=True)
     for question, text, probability, word in rows:
-        style = "bold" if word else ""
         told = word if brief else SENTENCES.get(word, "")
-        result.add_row(Text(question), Text(text, style=style), probability, told)
+        result.add_row(question, text, probability, told)
     return result

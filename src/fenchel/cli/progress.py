@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fenchel.cli.console import notes
+from fenchel.cli.printable import one_line
 
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar for `total` things; the function that it gives is called with how many more are done."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
@@ -22,5 +23,5 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(
         *columns, console=notes, transient=True, disable=not notes.is_terminal
     ) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(one_line(what), total=total)
         yield lambda count: progress.advance(task, count)

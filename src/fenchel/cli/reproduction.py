@@ -82,7 +82,8 @@ def reproduce(
         out.print(grid(table.summary, ["figure", "ours", "paper"], rows))
         note(f"{len(rows)} rows in {book.path(table)}")
     for failure in failures:
-        warn(failure)
+        for line in failure.strip().split("\n"):
+            warn(line)
     if failures:
         raise typer.Exit(1)
 

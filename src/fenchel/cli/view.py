@@ -12,6 +12,7 @@ from fenchel.analysis.picture import visible
 from fenchel.analysis.wording import SENTENCES, asked, proof
 from fenchel.cli.answers import BREAKS, as_lines, as_object, as_table
 from fenchel.cli.console import out, write, write_json
+from fenchel.cli.printable import printable
 from fenchel.cli.searching import Searching
 from fenchel.data import Codec, Example
 from fenchel.errors import rule
@@ -71,8 +72,7 @@ class View:
             self._save_picture(wishes.picture, examples[0], answers[0])
 
     def _draw(self, example: Example, answer: Answer) -> None:
-        question = asked(example, self.codec).translate(BREAKS)
-        write(f"{question}  ({SENTENCES[proof(answer)]})")
+        write(f"{self._question(example)}  ({SENTENCES[proof(answer)]})")
         if self.wishes.lattice:
             write(Lattice.of(answer).text(self._in_a_word, separator=self.codec.separator))
         if self.wishes.autocomplete:
@@ -84,14 +84,17 @@ class View:
             completion = self.searching.completion(example, answer.best.tokens)
             axes: Any = plot.autocompletion(completion, self._alone)
         else:
-            axes = plot.lattice(answer, self._in_a_word, title=asked(example, self.codec))
+            axes = plot.lattice(answer, self._in_a_word, title=self._question(example))
         path.parent.mkdir(parents=True, exist_ok=True)
         axes.figure.savefig(path)
 
+    def _question(self, example: Example) -> str:
+        return printable(asked(example, self.codec).translate(BREAKS))
+
     def _in_a_word(self, token: int) -> str:
         """A symbol among others on one line."""
-        return self.codec.target_symbol(token).translate(BREAKS)
+        return printable(self.codec.target_symbol(token).translate(BREAKS))
 
     def _alone(self, token: int) -> str:
         """A symbol by itself, where a space would not be seen."""
-        return visible(self.codec.target_symbol(token))
+        return printable(visible(self.codec.target_symbol(token)))

@@ -46,7 +46,8 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
             use_distributed_sampler=False,
         )
     except REFUSALS as error:
-        raise FenchelError(f"Lightning refuses these devices: {error}") from error
+        reason = " ".join(str(error).split())
+        raise FenchelError(f"Lightning refuses these devices: {reason}") from error
     _check_processes(trainer)
     return trainer
 
