@@ -10,8 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from fenchel import FenchelError
 from fenchel.recipes.reproductions.rows import Finding, Row, stored, update
 from fenchel.training import lock
+from tests.mutations import mutations, text_of
 
 
 def row(*figure, command="again") -> Row:
@@ -30,6 +32,18 @@ def test_a_row_says_only_what_there_is_to_say(tmp_path):
     assert (second["signature"], second["finished"]) == ("nrefs:1", False)
     assert stored(path)[0] == plain
     assert stored(path)[1].state() == json.loads(json.dumps(full.state()))
+
+
+def test_every_mutation_of_a_table_is_read_or_refused(tmp_path):
+    path, refused = tmp_path / "metrics.json", 0
+    update(path, [row("bleu", 30.0, 26.0, (29.0, 31.0), "nrefs:1", False)])
+    for _, document in mutations(json.loads(path.read_text())):
+        path.write_text(text_of(document))
+        try:
+            stored(path)
+        except FenchelError:
+            refused += 1
+    assert refused > 0
 
 
 def test_rows_are_replaced_by_name_and_ordered(tmp_path):

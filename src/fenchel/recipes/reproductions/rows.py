@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fenchel.schema import from_json
 from fenchel.training.files import load_json, save_json
 from fenchel.training.lock import alone_with
 
@@ -46,17 +47,31 @@ class Row:
         made = {"command": self.command, "commit": self.commit, "hardware": self.hardware}
         return self.finding.state() | made
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Row:
-        """The row that had this `state`."""
-        figure = {name: state[name] for name in Finding._fields if name in state}
-        made = {name: state[name] for name in ("command", "commit", "hardware")}
-        return cls(Finding(**figure), **made)
+
+@dataclass(frozen=True)
+class _StoredRow:
+    """What `Row.state` returns."""
+
+    name: str
+    ours: float
+    paper: float | None
+    command: str
+    commit: str
+    hardware: str
+    runs: list[float] = field(default_factory=list)
+    signature: str = ""
+    finished: bool = True
+
+    def row(self) -> Row:
+        values = (self.name, self.ours, self.paper, self.runs or (), self.signature, self.finished)
+        return Row(Finding(*values), self.command, self.commit, self.hardware)
 
 
 def stored(path: Path) -> list[Row]:
     """The rows of a table's file; none if it is not there."""
-    return [Row.from_state(state) for state in load_json(path)] if path.exists() else []
+    if not path.exists():
+        return []
+    return [row.row() for row in from_json(list[_StoredRow], load_json(path), str(path))]
 
 
 def update(path: Path, rows: Sequence[Row], order: Sequence[str] = ()) -> None:
