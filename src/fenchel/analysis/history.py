@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 from fenchel.analysis.report import Chart
+from fenchel.errors import FenchelError
 
 Columns = dict[str, list[tuple[float, float]]]
 
@@ -15,11 +16,15 @@ def read_log(path: Path) -> Columns:
     columns: Columns = {}
     if not path.is_file():
         return columns
-    with path.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            for name, value in row.items():
-                if name != "epoch" and value:
-                    columns.setdefault(name, []).append((float(row["epoch"]), float(value)))
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                for name, value in row.items():
+                    if name != "epoch" and value:
+                        columns.setdefault(name, []).append((float(row["epoch"]), float(value)))
+    except (LookupError, TypeError, ValueError, csv.Error) as error:
+        statement = f"{path} must be a table of numbers with a column epoch"
+        raise FenchelError(f"{statement}, got: {error}") from error
     return columns
 
 

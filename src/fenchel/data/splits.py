@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from fenchel.data.lines import plain_or_packed
 from fenchel.data.official import OfficialSet, base_folder, named
 from fenchel.data.parallel import read_parallel
 from fenchel.data.summarization import reuters_headlines
-from fenchel.errors import rule
+from fenchel.errors import rule, unknown
 
 Splits = dict[str, list[Example]]
 
@@ -24,7 +25,12 @@ def read_official(name: str, folder: str | Path, **options: Any) -> Splits:
         "small_parallel_enja": small_parallel_enja,
         "reuters21578": reuters21578,
     }
-    return readers[named(name).name](folder, **options)
+    reader = readers[named(name).name]
+    known = [parameter for parameter in signature(reader).parameters if parameter != "folder"]
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of {name}", option, known)
+    return reader(folder, **options)
 
 
 def sigmorphon2018(folder: str | Path, *, setting: str = "medium") -> Splits:
