@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 from fenchel.data.example import Example
 from fenchel.data.normalization import Normalization, check_normalization, normalized
-from fenchel.data.segmentation import Characters, Segmentation, learn, restore
+from fenchel.data.segmentation import Characters, Segmentation, StoredSegmentation, learn
 from fenchel.data.vocabulary import BOS, EOS, PAD, Vocabulary
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
+from fenchel.schema import from_json, shortened
 
 MERGES = 8000
 FORMAT = 1
@@ -49,7 +51,7 @@ class Codec:
         self.target_vocabulary = target_vocabulary
         self.source_segmentation = source_segmentation
         self.target_segmentation = target_segmentation
-        self.languages = tuple(sorted(languages))
+        self.languages = tuple(sorted(set(languages)))
         self.normalization: Normalization = normalization
 
     @classmethod
@@ -198,29 +200,45 @@ class Codec:
         return state
 
     @classmethod
-    def from_state(cls, state: Any) -> Codec:
-        """The codec that had this `state`."""
+    def from_state(cls, state: Any, where: str = "codec") -> Codec:
+        """The codec that had this `state`; `where` is named in errors."""
         if not isinstance(state, dict) or state.get("format") != FORMAT:
-            got = state.get("format") if isinstance(state, dict) else type(state).__name__
-            raise rule("a stored codec is of this version", expected=f"format {FORMAT}", got=got)
-        try:
-            source, target = state["source"], state.get("target", state["source"])
-            vocabulary = Vocabulary.from_state(source["vocabulary"])
-            segmentation = restore(source["segmentation"])
-            other, other_segmentation = vocabulary, segmentation
-            if target is not source:
-                other = Vocabulary.from_state(target["vocabulary"])
-                other_segmentation = restore(target["segmentation"])
-            return cls(
-                vocabulary,
-                other,
-                segmentation,
-                other_segmentation,
-                state["languages"],
-                state.get("normalization", "none"),
-            )
-        except (KeyError, TypeError) as error:
-            raise rule("a stored codec is whole", expected="all its parts", got=error) from error
+            got = state.get("format") if isinstance(state, dict) else state
+            raise FenchelError(f"{where} must have format {FORMAT}, got {shortened(got)}")
+        stored = from_json(_StoredCodec, state, where)
+        source, segmentation = stored.source.restore(f"{where}: source")
+        target, target_segmentation = source, segmentation
+        if stored.target is not None:
+            target, target_segmentation = stored.target.restore(f"{where}: target")
+        return cls(
+            source,
+            target,
+            segmentation,
+            target_segmentation,
+            stored.languages,
+            stored.normalization,
+        )
+
+
+@dataclass(frozen=True)
+class _StoredSide:
+    segmentation: StoredSegmentation
+    vocabulary: list[str]
+
+    def restore(self, where: str) -> tuple[Vocabulary, Segmentation]:
+        segmentation = self.segmentation.restore(f"{where}.segmentation")
+        return Vocabulary.from_state(self.vocabulary, f"{where}.vocabulary"), segmentation
+
+
+@dataclass(frozen=True)
+class _StoredCodec:
+    """What `Codec.state` returns; without a target, both sides share the source's."""
+
+    format: int
+    languages: list[str]
+    source: _StoredSide
+    target: _StoredSide | None = None
+    normalization: Normalization = "none"
 
 
 @lru_cache(maxsize=2**16)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
 
 from fenchel.data.subwords import Subwords
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 
 
 class Segmentation(Protocol):
@@ -24,7 +25,7 @@ class Segmentation(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs, as JSON can hold it."""
+        """What `StoredSegmentation` reads, as JSON can hold it."""
         ...
 
 
@@ -68,7 +69,7 @@ class Words:
         return {"kind": "words"}
 
 
-KINDS = ("characters", "words", "subwords")
+Kind = Literal["characters", "words", "subwords"]
 
 
 def learn(kind: str, texts: list[str], merges: int) -> Segmentation:
@@ -78,11 +79,20 @@ def learn(kind: str, texts: list[str], merges: int) -> Segmentation:
     return _fixed(kind)
 
 
-def restore(state: dict[str, Any]) -> Segmentation:
-    """The segmentation that had this `state`."""
-    if state["kind"] == "subwords":
-        return Subwords.from_state(state)
-    return _fixed(state["kind"])
+@dataclass(frozen=True)
+class StoredSegmentation:
+    """The `state` of a segmentation; `tokenizer` is that of subwords."""
+
+    kind: Kind
+    tokenizer: str | None = None
+
+    def restore(self, where: str) -> Segmentation:
+        """The segmentation that had this state; `where` is named in errors."""
+        if self.kind != "subwords":
+            return _fixed(self.kind)
+        if self.tokenizer is None:
+            raise FenchelError(f"{where} must have the key 'tokenizer'")
+        return Subwords.from_text(self.tokenizer, f"{where}.tokenizer")
 
 
 def _fixed(kind: str) -> Segmentation:
@@ -90,4 +100,5 @@ def _fixed(kind: str) -> Segmentation:
         return Characters()
     if kind == "words":
         return Words()
-    raise rule("there is no such segmentation", expected=" or ".join(KINDS), got=repr(kind))
+    expected = " or ".join(get_args(Kind))
+    raise rule("there is no such segmentation", expected=expected, got=repr(kind))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 from fenchel.extras import require
+from fenchel.schema import from_json, parse_json
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -39,10 +40,7 @@ class Subwords:
             raise rule("merges are counted", expected="a number of merges, at least 0", got=merges)
         library = require("tokenizers", extra="train")
         spaced = [_spaced(text) for text in texts]
-        tokenizer = library.Tokenizer(library.models.BPE(unk_token=UNKNOWN))
-        tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
-            [library.pre_tokenizers.Metaspace(MARK), library.pre_tokenizers.Punctuation()]
-        )
+        tokenizer = _tokenizer(library)
         alphabet = {MARK}.union(*spaced) - {" "}
         trainer = library.trainers.BpeTrainer(
             vocab_size=len(alphabet) + 1 + merges,
@@ -67,14 +65,36 @@ class Subwords:
         return {"kind": "subwords", "tokenizer": self._tokenizer.to_str()}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Subwords:
-        """The subwords that had this `state`."""
+    def from_text(cls, text: str, where: str) -> Subwords:
+        """The subwords whose `state` holds this text under "tokenizer"; `where` is named in errors.
+
+        Only vocabulary and merges are read: the rest is the same for all tokenizers of this class.
+        """
         library = require("tokenizers", extra="train")
         try:
-            return cls(library.Tokenizer.from_str(state["tokenizer"]))
-        except Exception as error:  # the library raises nothing more specific
-            expected = "the text that a tokenizer was stored as"
-            raise rule("stored subwords are whole", expected=expected, got=error) from error
+            value = parse_json(text)
+        except ValueError as error:
+            raise FenchelError(f"{where} must be JSON, got: {error}") from error
+        stored = from_json(dict[str, Any], value, where)
+        model = from_json(dict[str, Any], stored.get("model"), where, "model")
+        ids = from_json(dict[str, int], model.get("vocab"), where, "model.vocab")
+        merges = from_json(list[list[str]], model.get("merges"), where, "model.merges")
+        if UNKNOWN not in ids or len(set(ids.values())) < len(ids):
+            raise FenchelError(f"{where}: model.vocab must have {UNKNOWN} and unique ids")
+        try:
+            tokenizer = _tokenizer(library, vocab=ids, merges=[tuple(pair) for pair in merges])
+            tokenizer.add_special_tokens([UNKNOWN])
+        except Exception as error:  # tokenizers raises nothing more specific
+            raise FenchelError(f"{where} must be a stored tokenizer, got: {error}") from error
+        return cls(tokenizer)
+
+
+def _tokenizer(library: Any, **learned: Any) -> Tokenizer:
+    tokenizer = library.Tokenizer(library.models.BPE(unk_token=UNKNOWN, **learned))
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(
+        [library.pre_tokenizers.Metaspace(MARK), library.pre_tokenizers.Punctuation()]
+    )
+    return tokenizer
 
 
 def _spaced(text: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import repeat
 from typing import Any
 
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
+from fenchel.schema import from_json
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
@@ -38,7 +39,7 @@ class Vocabulary:
         self._ids = {symbol: place for place, symbol in enumerate(own, start=len(SPECIAL))}
         if len(self._ids) != len(own):
             repeated = next(symbol for symbol, count in Counter(own).items() if count > 1)
-            raise rule("symbols differ", expected="each symbol once", got=f"{repeated!r} twice")
+            raise FenchelError(f"symbols must be unique, got {repeated!r} more than once")
 
     @classmethod
     def build(
@@ -91,8 +92,10 @@ class Vocabulary:
         return self._names[len(SPECIAL) :]
 
     @classmethod
-    def from_state(cls, state: Any) -> Vocabulary:
-        """The vocabulary that had this `state`."""
-        if not isinstance(state, list) or not all(isinstance(name, str) for name in state):
-            raise rule("a vocabulary is stored as a list of symbols", expected="texts", got=state)
-        return cls(state)
+    def from_state(cls, state: Any, where: str = "vocabulary") -> Vocabulary:
+        """The vocabulary that had this `state`; `where` is named in errors."""
+        symbols = from_json(list[str], state, where)
+        try:
+            return cls(symbols)
+        except FenchelError as error:
+            raise FenchelError(f"{where}: {error}") from error
