@@ -196,6 +196,37 @@ def test_dropout_drops_weights_in_training_only():
     torch.testing.assert_close(dropped[kept], expected[kept])
 
 
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_dropout_is_that_of_the_function(need_weights):
+    _, ours = pair(alpha=1.5, dropout=0.5, batch_first=True)
+    ours.out_proj = nn.Identity()  # the heads side by side
+    query, key, value = inputs(batch_first=True)
+    torch.manual_seed(0)
+    result = ours(query, key, value, need_weights=need_weights)[0]
+    torch.manual_seed(0)
+    expected = fenchel.attention(*ours._heads(query, key, value), dropout_p=0.5)
+    torch.testing.assert_close(result, expected.transpose(1, 2).flatten(2))
+
+
+def test_a_boolean_mask_forbids_here_and_permits_in_the_function():
+    _, ours = pair(alpha=1.5, batch_first=True)
+    query, key, value = inputs(batch_first=True)
+    _, weights = ours(query, key, value, attn_mask=CAUSAL, average_attn_weights=False)
+    q, k, _ = ours._heads(query, key, value)
+    expected = fenchel.attention_weights(q, k, attn_mask=~CAUSAL)
+    torch.testing.assert_close(weights, expected.to_dense())
+
+
+@pytest.mark.parametrize("shape", [(L, S), (N * H, L, S)])
+def test_a_causal_mask_of_the_other_convention_is_refused(shape):
+    _, ours = pair()
+    with pytest.raises(fenchel.FenchelError, match=r"must be True where .* may not attend: .*~"):
+        ours(*inputs(), attn_mask=(~CAUSAL).expand(shape), is_causal=True)
+    assert ours(*inputs(), attn_mask=~CAUSAL)[0].isfinite().all()
+    empty = inputs()[0][:0], *inputs()[1:]
+    assert ours(*empty, attn_mask=CAUSAL[:0], is_causal=True)[0].shape == (0, N, E)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_inside_a_transformer_encoder(training):
     torch.manual_seed(0)
@@ -271,6 +302,9 @@ def test_a_broken_rule_is_named(arguments, message):
         ({"alpha": "sparse"}, 'expected a number or "learned"'),
         ({"alpha": -1.0}, "alpha must be above 0"),
         ({"alpha": (1.5, 0.0)}, "alpha must be above 0"),
+        ({"dropout": 1.5}, "dropout must be at least 0 and below 1: .* got 1.5"),
+        ({"dropout": -0.1}, "dropout must be at least 0 and below 1: .* got -0.1"),
+        ({"dropout": "0.1"}, "dropout must be at least 0 and below 1: .* got '0.1'"),
     ],
 )
 def test_a_layer_that_cannot_be_is_refused(arguments, message):

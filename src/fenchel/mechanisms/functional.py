@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fenchel.autocast import without_autocast
@@ -12,14 +13,18 @@ from fenchel.maps.entmax import entmax
 from fenchel.mechanisms.masks import causal, check_lengths, within
 from fenchel.mechanisms.operands import (
     check_alpha,
+    check_dropout,
     check_mask,
     check_operands,
     check_scale,
     check_window,
+    either,
+    named_as_in_torch,
 )
 from fenchel.mechanisms.sparse import to_csr
 
 
+@named_as_in_torch
 def attention(
     q: Tensor,
     k: Tensor,
@@ -32,6 +37,8 @@ def attention(
     enable_gqa: bool = False,
     window: int | None = None,
     lengths: Tensor | None = None,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
 ) -> Tensor:
     r"""Averages of the values, with weights that can be exactly zero.
 
@@ -40,8 +47,9 @@ def attention(
         argmax_{p ∈ Δ} ⟨p, x⟩ + H_α(p),   x = scale · K q + bias,
 
     and returns Vᵀp: `F.scaled_dot_product_attention` with α-entmax for softmax, which is α = 1. The
-    call mirrors that function, except that `is_causal` aligns bottom right and may be combined with
-    a mask. The derivative is that of `fenchel.entmax`; cost and memory grow with queries × keys.
+    call mirrors that function and takes its names (`query`, `key` and `value` too), except that
+    options are keywords and that `is_causal` aligns bottom right and may be combined with a mask.
+    The derivative is that of `fenchel.entmax`; cost and memory grow with queries × keys.
 
     Half precision computes in float32 and rounds the result once. A query that may see nothing
     returns zeros and passes no gradient. Keys and values that no query sees must still be numbers, as
@@ -63,6 +71,10 @@ def attention(
             own key does not count: `window=0` leaves that one alone.
         lengths: an integer tensor (batch,), the number of valid keys; the shape of the dimensions
             before `heads`. Keys from there on are not seen; it does not move the causal diagonal.
+        attn_mask: PyTorch's name of `mask`, with the same meaning. Only one of them may be given.
+        dropout_p: the probability with which each weight is set to zero, from 0 to below 1. Those
+            kept are divided by 1 − dropout_p, so that the expectation is the attention without
+            dropout. As in PyTorch's function it always applies: pass 0 outside of training.
 
     Reference: Correia, Niculae & Martins (2019), *Adaptively Sparse Transformers*.
 
@@ -75,20 +87,24 @@ def attention(
     tensor([[[1.]]])
     """
     check_tensor(v, "v")
+    check_dropout(dropout_p, "dropout_p")
     q, k, v = check_operands(q, k, v, enable_gqa=enable_gqa)
     weights = dense_weights(
         q,
         k,
         alpha=alpha,
-        mask=mask,
+        mask=either("mask", mask, "attn_mask", attn_mask),
         is_causal=is_causal,
         scale=scale,
         window=window,
         lengths=lengths,
     )
+    if dropout_p > 0:
+        weights = F.dropout(weights, dropout_p)
     return weighted_average(weights, v)
 
 
+@named_as_in_torch
 def attention_weights(
     q: Tensor,
     k: Tensor,
@@ -100,13 +116,14 @@ def attention_weights(
     enable_gqa: bool = False,
     window: int | None = None,
     lengths: Tensor | None = None,
+    attn_mask: Tensor | None = None,
 ) -> Tensor:
     r"""The weights of `attention`, for a person to look at: which keys does a query read?
 
-    The arguments are those of `attention`. The result is a `torch.sparse_csr` tensor of shape
-    (…, heads, Lq, Lk) without derivatives; row i of a matrix holds the p of query i. PyTorch wants
-    each matrix of a batch to store as many entries: one that has fewer than the fullest stores as
-    many zeros as it lacks, and none has more.
+    The arguments are those of `attention` without the values and dropout. The result is a
+    `torch.sparse_csr` tensor of shape (…, heads, Lq, Lk) without derivatives; row i of a matrix
+    holds the p of query i. PyTorch requires all matrices of a batch to store equally many entries:
+    a matrix with fewer than the fullest stores zeros for the rest.
 
     >>> import torch, fenchel
     >>> q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 0.0], [-2.0, 0.0]])
@@ -120,7 +137,7 @@ def attention_weights(
             q,
             k,
             alpha=alpha,
-            mask=mask,
+            mask=either("mask", mask, "attn_mask", attn_mask),
             is_causal=is_causal,
             scale=scale,
             window=window,

@@ -12,19 +12,23 @@ from fenchel.checks import check_tensor
 from fenchel.errors import rule
 from fenchel.mechanisms.exponent import Alpha, Exponent, brief
 from fenchel.mechanisms.functional import attention, dense_weights, weighted_average
-from fenchel.mechanisms.masks import causal
-from fenchel.mechanisms.operands import check_operands
+from fenchel.mechanisms.masks import causal, readable
+from fenchel.mechanisms.operands import check_dropout, check_operands
 
 
 class MultiheadAttention(nn.MultiheadAttention):
     r"""`torch.nn.MultiheadAttention` whose heads attend with α-entmax; α = 1 is that layer exactly.
 
     Each head solves argmax_{p ∈ Δ} ⟨p, x⟩ + H_α(p) over its scaled scores, as `fenchel.attention`
-    does. Arguments, parameters, initialisation and mask conventions are PyTorch's (in masks, True
-    means *not* attended), with these differences: a query that may see nothing returns the output
-    bias instead of NaN; boolean and real masks may be mixed; `is_causal=True` is enough without
-    `attn_mask`, and aligns bottom right. A checkpoint of PyTorch's layer loads as it is; a learned
-    α then keeps its value.
+    does. Arguments, parameters, initialisation and mask conventions are PyTorch's, with these
+    differences: a query that may see nothing returns the output bias instead of NaN; boolean and
+    real masks may be mixed; `is_causal=True` is enough without `attn_mask`, and aligns bottom right;
+    `dropout` is below 1. A checkpoint of PyTorch's layer loads as it is; a learned α then keeps its
+    value.
+
+    In the boolean masks of this layer True means *not* attended, as in `torch.nn.MultiheadAttention`.
+    It is the opposite in `fenchel.attention` and `F.scaled_dot_product_attention`: pass `~mask` of
+    theirs here. Given together with `is_causal=True`, a causal mask of their convention is an error.
 
     Args:
         alpha: a number, a sequence with one number a head, or `"learned"`: α = 1 + sigmoid(a), one
@@ -62,6 +66,7 @@ class MultiheadAttention(nn.MultiheadAttention):
                 expected="embed_dim > 0 divisible by num_heads > 0",
                 got=f"{embed_dim} and {num_heads}",
             )
+        check_dropout(dropout, "dropout")
         super().__init__(
             embed_dim,
             num_heads,
@@ -104,14 +109,16 @@ class MultiheadAttention(nn.MultiheadAttention):
         self._check_matching(query, key, value)
         mask = self._mask(query, key, key_padding_mask, attn_mask, is_causal)
         q, k, v = check_operands(*self._heads(query, key, value), enable_gqa=False)
-        if need_weights or (self.training and self.dropout > 0):
+        if need_weights:
             weights = dense_weights(q, k, alpha=self.alpha, mask=mask)
             weights = F.dropout(weights, self.dropout, self.training)
             heads = weighted_average(weights, v)
         else:
-            weights, heads = None, attention(q, k, v, alpha=self.alpha, mask=mask)
+            dropout = self.dropout if self.training else 0.0
+            weights = None
+            heads = attention(q, k, v, alpha=self.alpha, mask=mask, dropout_p=dropout)
         output = self.out_proj(heads.transpose(1, 2).flatten(2)).transpose(0, batch_dim)
-        if weights is None or not need_weights:
+        if weights is None:
             return (output if is_batched else output.squeeze(0)), None
         weights = (weights.mean(1) if average_attn_weights else weights).to(q.dtype)
         return (output, weights) if is_batched else (output.squeeze(0), weights.squeeze(0))
@@ -152,6 +159,8 @@ class MultiheadAttention(nn.MultiheadAttention):
             if tuple(attn_mask.shape) not in ((queries, keys), per_head):
                 expected, got = f"shape {per_head[1:]} or {per_head}", tuple(attn_mask.shape)
                 raise rule("attn_mask has one value a query and key", expected=expected, got=got)
+            if is_causal:
+                _check_convention(attn_mask)
             full = attn_mask.ndim == 3
             forbidden.append(attn_mask.unflatten(0, (batch, self.num_heads)) if full else attn_mask)
         elif is_causal:
@@ -203,6 +212,18 @@ def _check_mask(name: str, mask: Tensor) -> None:
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
         expected = "a boolean tensor (True: not attended) or a real one (added)"
         raise rule(f"{name} forbids or biases", expected=expected, got=mask.dtype)
+
+
+def _check_convention(attn_mask: Tensor) -> None:
+    """Refuse the causal mask that is True where a query may attend. Values are read on the CPU only."""
+    if attn_mask.dtype != torch.bool or not attn_mask.numel() or not readable(attn_mask):
+        return
+    if bool((attn_mask == causal(*attn_mask.shape[-2:])).all()):
+        raise rule(
+            "attn_mask must be True where a query may not attend",
+            expected="True above the diagonal, as in torch.nn.MultiheadAttention",
+            got="the opposite (pass ~attn_mask)",
+        )
 
 
 def _merge(forbidden: list[Tensor]) -> Tensor | None:

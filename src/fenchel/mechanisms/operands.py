@@ -6,7 +6,10 @@ Only shapes, dtypes and Python numbers are looked at, so that every rule also ho
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -15,6 +18,8 @@ from fenchel.autocast import autocast_dtype
 from fenchel.checks import check_dense, check_device, check_tensor
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) -> list[Tensor]:
@@ -35,6 +40,27 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) 
         tensors = [tensors[0], *(_repeat_heads(tensor, q) for tensor in tensors[1:])]
     _check_batch(dict(zip(named, tensors, strict=True)))
     return tensors
+
+
+def named_as_in_torch(function: F) -> F:
+    """Lets `query`, `key` and `value` be given for `q`, `k` and `v`."""
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        for ours, theirs in (("q", "query"), ("k", "key"), ("v", "value")):
+            if theirs in named:
+                named[ours] = either(ours, named.get(ours), theirs, named.pop(theirs))
+        return function(*args, **named)
+
+    return cast(F, call)
+
+
+def either(name: str, value: Any, other_name: str, other: Any) -> Any:
+    """The value of an argument with two names, of which one was given."""
+    if value is not None and other is not None:
+        statement = f"{name} and {other_name} cannot be combined"
+        raise rule(statement, expected="one of them", got="both")
+    return other if value is None else value
 
 
 def check_mask(mask: Tensor, scores: Tensor) -> None:
@@ -75,6 +101,12 @@ def check_scale(scale: float | None, size: int) -> float:
     if not (_is_real(scale) and -math.inf < scale < math.inf):
         raise rule("scale multiplies the scores", expected="a finite number", got=repr(scale))
     return float(scale)
+
+
+def check_dropout(probability: float, name: str) -> None:
+    if not (_is_real(probability) and 0 <= probability < 1):
+        statement = f"{name} must be at least 0 and below 1"
+        raise rule(statement, expected="a probability in [0, 1)", got=repr(probability))
 
 
 def check_window(window: int | None, *, is_causal: bool) -> None:
