@@ -180,8 +180,8 @@ def test_a_person_may_type_spaces_and_make_mistakes(fenchel, run, typed):
 def test_bad_files_are_told(fenchel, run, tmp_path, typed):
     (tmp_path / "bad.tsv").write_bytes(b"walk\tV;PST\n\xff\tV\n")
     for source, message in (
-        (tmp_path / "bad.tsv", "line 2: text is UTF-8"),
-        (tmp_path, "a folder"),
+        (tmp_path / "bad.tsv", "line 2: text must be UTF-8"),
+        (tmp_path, "Is a directory"),
     ):
         outcome = fenchel("predict", run, source)
         assert outcome.code == 2

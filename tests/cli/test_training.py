@@ -190,7 +190,7 @@ def test_a_folder_that_is_no_run_is_named(fenchel, tmp_path):
     for command in ("evaluate", "predict", "report"):
         outcome = fenchel(command, tmp_path)
         assert outcome.code == 2
-        assert "a run is a folder" in outcome.err
+        assert "config.json is missing" in outcome.err
 
 
 def test_a_run_cut_short_is_told(fenchel, run, tmp_path):
@@ -200,4 +200,4 @@ def test_a_run_cut_short_is_told(fenchel, run, tmp_path):
     (copy / "best.pt").write_bytes((copy / "best.pt").read_bytes()[:100])
     outcome = fenchel("evaluate", copy)
     assert outcome.code == 2
-    assert "a checkpoint is whole" in outcome.err
+    assert "best.pt must be a whole file of tensors" in outcome.err

@@ -9,13 +9,14 @@ import pytest
 from fenchel import FenchelError
 from fenchel.recipes import RECIPES, Recipe, recipe, settings
 from fenchel.recipes.meanings import meanings
+from fenchel.schema import from_json
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_stored_recipe_is_the_same_again(name):
     made = recipe(name, ["training.epochs=3", "attention_alpha=learned"])
     stored = json.loads(json.dumps(made.state()))
-    assert Recipe.from_state(stored) == made
+    assert from_json(Recipe, stored, "recipe") == made
     assert made.name == name
     assert made.summary[0].islower()
     assert not made.summary.endswith(".")
@@ -29,16 +30,17 @@ def test_every_setting_says_what_it_means(name):
 
 def test_a_stored_recipe_of_another_version_is_refused():
     state = recipe("inflection").state()
-    with pytest.raises(FenchelError, match="of this version"):
-        Recipe.from_state({**state, "model": {"sizes": 3}})
-    with pytest.raises(FenchelError, match="of this version"):
-        Recipe.from_state({"name": "inflection"})
+    with pytest.raises(FenchelError, match="recipe: model must not have the key 'sizes'"):
+        from_json(Recipe, {**state, "model": {"sizes": 3}}, "recipe")
+    with pytest.raises(FenchelError, match="recipe must have the key 'summary'"):
+        from_json(Recipe, {"name": "inflection"}, "recipe")
 
 
 TOO_SMALL = ("min_count=0", "merges=-1", "width=0", "max_length=0", "sentences=0")
+TOO_LARGE = ("width=1000000000", "max_length=1000000000")
 
 
-@pytest.mark.parametrize("wrong", [*TOO_SMALL, "held_out=1", "held_out=-0.1"])
+@pytest.mark.parametrize("wrong", [*TOO_SMALL, *TOO_LARGE, "held_out=1", "held_out=-0.1"])
 def test_a_setting_that_only_search_or_data_need_is_refused_before_training(wrong):
     with pytest.raises(FenchelError, match=wrong.partition("=")[0]):
         recipe("inflection", [wrong])

@@ -50,60 +50,60 @@ def test_a_whole_run_is_loaded(run: Path):
 
 
 def test_no_run_at_all(tmp_path: Path):
-    with pytest.raises(FenchelError, match=r"a run is a folder: expected a config\.json"):
+    with pytest.raises(FenchelError, match=r"^no run found in .*: config\.json is missing$"):
         Run.load(tmp_path)
 
 
 def test_a_run_of_another_version(run: Path):
     _edit(run / "config.json", lambda state: state.update(format=99, version="7.0"))
-    with pytest.raises(FenchelError, match=r"this version: expected format 1.*got format 99.*7\.0"):
+    with pytest.raises(FenchelError, match=r"\(written by fenchel '7\.0'.* format 1, got 99$"):
         Run.load(run)
 
 
-@pytest.mark.parametrize("text", ["[]", "3", "null", "{}"])
-def test_a_description_of_something_else(run: Path, text: str):
+@pytest.mark.parametrize(("text", "got"), [("[]", r"\[\]"), ("3", "3"), ("{}", "None")])
+def test_a_description_of_something_else(run: Path, text: str, got: str):
     (run / "config.json").write_text(text)
-    with pytest.raises(FenchelError, match=r"this version: expected format 1.*got format None"):
+    with pytest.raises(FenchelError, match=rf"config\.json .*must have format 1, got {got}$"):
         Run.load(run)
 
 
 def test_a_run_with_an_unknown_setting(run: Path):
     _edit(run / "config.json", lambda state: state["model"].update(flavour="sour"))
-    with pytest.raises(FenchelError, match=r"this version.*flavour"):
+    message = r"config\.json: model must not have the key 'flavour'$"
+    with pytest.raises(FenchelError, match=message):
         Run.load(run)
 
 
 @pytest.mark.parametrize("name", ["config.json", "codec.json"])
 def test_a_description_cut_short(run: Path, name: str):
     _cut(run / name)
-    with pytest.raises(FenchelError, match=f"can be read: expected JSON in .*{name}"):
+    with pytest.raises(FenchelError, match=rf"{name} must be JSON, got: "):
         Run.load(run)
 
 
 def test_a_codec_that_is_missing(run: Path):
     (run / "codec.json").unlink()
-    with pytest.raises(FenchelError, match=r"expected a file .*codec\.json, got none"):
+    with pytest.raises(FenchelError, match=r"codec\.json is missing$"):
         Run.load(run)
 
 
 def test_weights_cut_short(run: Path):
     _cut(run / "best.pt")
-    with pytest.raises(
-        FenchelError, match=r"a checkpoint is whole: expected tensors in .*best\.pt"
-    ):
+    with pytest.raises(FenchelError, match=r"best\.pt must be a whole file of tensors, got: "):
         _ = Run.load(run).model
 
 
 def test_weights_of_another_model(run: Path):
     _edit(run / "config.json", lambda state: state["model"].update(hidden_size=16))
-    with pytest.raises(FenchelError, match=r"belong together.*size mismatch"):
+    message = r"best\.pt must fit the configuration: .* must be \(.*\), got \(.*\)$"
+    with pytest.raises(FenchelError, match=message):
         _ = Run.load(run).model
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"a0", b"1", b"<html></html>"])
 def test_weights_that_are_none(tmp_path: Path, content: bytes):
     (tmp_path / "best.pt").write_bytes(content)
-    with pytest.raises(FenchelError, match=r"a checkpoint is whole: expected tensors in"):
+    with pytest.raises(FenchelError, match=r"best\.pt must be a whole file of tensors, got: "):
         load_tensors(tmp_path / "best.pt")
 
 
@@ -115,7 +115,7 @@ def test_a_run_before_its_first_validation(run: Path):
 
 def test_a_checkpoint_cut_short(run: Path):
     _cut(run / "checkpoints" / "last.ckpt")
-    with pytest.raises(FenchelError, match=r"a checkpoint is whole.*last\.ckpt"):
+    with pytest.raises(FenchelError, match=r"last\.ckpt must be a whole file of tensors"):
         fit_small(run, epochs=2)
 
 
@@ -140,7 +140,7 @@ class _Harm:
 )
 def test_a_file_that_wants_code_to_run_is_refused(tmp_path: Path, save: Callable):
     save({"weights": _Harm(tmp_path / "harmed")}, tmp_path / "evil.pt")
-    with pytest.raises(FenchelError, match="a checkpoint is whole"):
+    with pytest.raises(FenchelError, match="must be a whole file of tensors"):
         load_tensors(tmp_path / "evil.pt")
     assert not (tmp_path / "harmed").exists()
 

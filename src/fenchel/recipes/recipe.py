@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from fenchel.data.normalization import Normalization, check_normalization
 from fenchel.data.vocabulary import SPECIAL
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 from fenchel.models.seq2seq.config import Seq2SeqConfig
 from fenchel.training.config import TrainingConfig, check_count
 
 Format = Literal["inflection", "parallel"]
 Metric = Literal["accuracy", "bleu", "rouge_l"]
+LARGEST_SEARCH = 10_000
 
 
 def empty_model(**choices: Any) -> Seq2SeqConfig:
@@ -56,8 +57,8 @@ class SearchConfig:
     """How answers are found.
 
     Args:
-        width: hypotheses that search keeps.
-        max_length: symbols of an answer, at most.
+        width: hypotheses that search keeps, at most 10,000.
+        max_length: symbols of an answer at most, up to 10,000.
         sentences: searched at once; as many as suit the device if None.
     """
 
@@ -69,6 +70,10 @@ class SearchConfig:
         for name in ("width", "max_length", "sentences"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least=1)
+        for name in ("width", "max_length"):  # a search allocates memory for their product
+            if getattr(self, name) > LARGEST_SEARCH:
+                got = getattr(self, name)
+                raise FenchelError(f"{name} must be at most {LARGEST_SEARCH}, got {got}")
 
 
 @dataclass(frozen=True)
@@ -91,20 +96,3 @@ class Recipe:
     def state(self) -> dict[str, Any]:
         """The recipe as JSON can hold it."""
         return asdict(self)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Recipe:
-        """The recipe that had this `state`."""
-        parts = {
-            "data": DataConfig,
-            "model": Seq2SeqConfig,
-            "training": TrainingConfig,
-            "search": SearchConfig,
-        }
-        try:
-            nested = {name: part(**state[name]) for name, part in parts.items()}
-            return cls(**{**state, **nested})
-        except (KeyError, TypeError) as error:
-            raise rule(
-                "a stored recipe is of this version", expected="its settings", got=error
-            ) from error

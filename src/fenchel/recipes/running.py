@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fenchel.data import Codec, Encoded, Example, shipped
 from fenchel.errors import rule
 from fenchel.recipes.public import PublicSet
 from fenchel.recipes.reading import Paths, Splits, absolute, read, splits
 from fenchel.recipes.recipe import Recipe
+from fenchel.schema import from_json
 from fenchel.training import Run, RunResult, fit
 from fenchel.training.progress import Record
 from fenchel.training.run import digest
@@ -66,6 +66,15 @@ def codec_of(recipe: Recipe, examples: Sequence[Example]) -> Codec:
 
 
 @dataclass(frozen=True)
+class _Origin:
+    """What `learn` keeps in a run."""
+
+    recipe: Recipe
+    files: dict[str, list[str]] = field(default_factory=dict)
+    public: PublicSet | None = None
+
+
+@dataclass(frozen=True)
 class Trained:
     """A run that a recipe made."""
 
@@ -78,15 +87,13 @@ class Trained:
     def load(cls, folder: str | Path) -> Trained:
         """The run in a folder, with its recipe."""
         run = Run.load(folder)
-        kept: Mapping[str, Any] = run.recipe or {}
+        kept = run.recipe or {}
         if "recipe" not in kept:
             got = f"a run in {folder} that knows none"
             raise rule("a run knows its recipe", expected="one made by fenchel train", got=got)
-        recipe = replace(Recipe.from_state(kept["recipe"]), model=run.model_config)
-        public = kept.get("public")
-        return cls(
-            run, recipe, kept.get("files", {}), None if public is None else PublicSet(**public)
-        )
+        origin = from_json(_Origin, kept, f"{folder}/config.json", "recipe")
+        recipe = replace(origin.recipe, model=run.model_config)
+        return cls(run, recipe, origin.files, origin.public)
 
     def examples(self, paths: Paths = ()) -> tuple[str, list[Example]]:
         """What to measure with, and its name: these files, else the run's test set, else its dev set.

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 from collections.abc import Callable
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, BinaryIO
+from zipfile import ZipFile
 
 import torch
 
-from fenchel.errors import rule
-
-# What torch.load raises for a file that it did not write, or of which a part is missing.
-UNREADABLE = (
-    RuntimeError,
-    UnpicklingError,
-    EOFError,
-    OSError,
-    ValueError,
-    LookupError,
-    struct.error,
-)
+from fenchel.errors import FenchelError
+from fenchel.schema import parse_json, shortened
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -52,11 +41,11 @@ def save_json(path: Path, value: Any) -> None:
 def load_json(path: Path) -> Any:
     """What `save_json` wrote; an error that names the file if it is not there or not whole."""
     try:
-        return json.loads(path.read_text("utf8"))
+        return parse_json(path.read_text("utf8"))
     except FileNotFoundError as missing:
-        raise rule("a run has all its files", expected=f"a file {path}", got="none") from missing
+        raise FenchelError(f"{path} is missing") from missing
     except (ValueError, OSError) as error:
-        raise rule("a run's files can be read", expected=f"JSON in {path}", got=error) from error
+        raise FenchelError(f"{path} must be JSON, got: {error}") from error
 
 
 def save_tensors(path: Path, value: dict[str, Any]) -> None:
@@ -65,15 +54,22 @@ def save_tensors(path: Path, value: dict[str, Any]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Any]:
-    """Tensors and plain values, on the CPU; a file that asks for code to run is refused."""
+    """Tensors and plain values, on the CPU.
+
+    A file that asks for code to run is refused, and so is a compressed one, which `save_tensors` never
+    writes: it may need any amount of memory.
+    """
     try:
+        with ZipFile(path) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+        if size > path.stat().st_size:
+            raise ValueError("compressed data")
         value = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as missing:
-        raise rule("a run has all its files", expected=f"a file {path}", got="none") from missing
-    except UNREADABLE as error:
+        raise FenchelError(f"{path} is missing") from missing
+    except Exception as error:  # torch and zipfile raise almost anything if the file is damaged
         got = str(error).partition("\n")[0] or type(error).__name__
-        raise rule("a checkpoint is whole", expected=f"tensors in {path}", got=got) from error
+        raise FenchelError(f"{path} must be a whole file of tensors, got: {got}") from error
     if not isinstance(value, dict):
-        got = type(value).__name__
-        raise rule("a checkpoint is whole", expected=f"a dictionary in {path}", got=got)
+        raise FenchelError(f"{path} must hold a dictionary, got {shortened(value)}")
     return value

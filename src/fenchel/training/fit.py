@@ -14,15 +14,17 @@ import torch
 from fenchel.data.codec import Codec
 from fenchel.data.encoded import Encoded
 from fenchel.data.example import Example
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 from fenchel.extras import require
 from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from fenchel.schema import from_json, shortened
 from fenchel.training.config import TrainingConfig
 from fenchel.training.files import load_tensors
 from fenchel.training.lock import sole_trainer
 from fenchel.training.progress import Progress, Record
-from fenchel.training.run import Run, digest, restore_weights
+from fenchel.training.run import Run, digest
 from fenchel.training.segments import Segments
+from fenchel.training.weights import restore_weights
 
 Data = Encoded | Sequence[Example]
 
@@ -97,18 +99,27 @@ def _checkpoint(run: Run) -> dict[str, Any] | None:
 
 
 def load_checkpoint(run: Run) -> dict[str, Any]:
-    """What the run wrote last, as it was given to `save_tensors`; an error if parts are missing."""
+    """What the run wrote last; an error if parts are missing or are not what was written.
+
+    Under "progress" is a `Progress`; all else is as it was given to `save_tensors`.
+    """
     checkpoint = load_tensors(run.checkpoint_path)
     missing = {"model", "optimizer", "precision", "totals", "progress"} - checkpoint.keys()
     if missing:
         expected, got = f"all parts in {run.checkpoint_path}", f"no {', '.join(sorted(missing))}"
         raise rule("a checkpoint is whole", expected=expected, got=got)
+    where, totals = str(run.checkpoint_path), checkpoint["totals"]
+    checkpoint["progress"] = Progress.from_state(checkpoint["progress"], where)
+    for name in ("optimizer", "precision"):
+        from_json(dict[Any, Any], checkpoint[name], where, name)
+    if totals is not None and not isinstance(totals, torch.Tensor):
+        raise FenchelError(f"{where}: totals must be a tensor or None, got {shortened(totals)}")
     return checkpoint
 
 
 def _is_finished(checkpoint: dict[str, Any], config: TrainingConfig) -> bool:
     """Whether nothing is left to do; a run whose number of epochs was raised has epochs left."""
-    progress = Progress(**checkpoint["progress"])
+    progress = checkpoint["progress"]
     done = progress.history[-1]["epoch"] if progress.history else 0
     return progress.finished and (done >= config.epochs or progress.out_of_patience(config))
 
@@ -140,7 +151,7 @@ def _train(
     progress = Progress()
     if checkpoint is not None:
         restore_weights(model, checkpoint["model"], run.checkpoint_path)
-        progress = Progress(**checkpoint["progress"])
+        progress = checkpoint["progress"]
     segments = Segments(train, config, progress)
     module = TrainingModule(model, config, segments, checkpoint)
     callbacks: list[Any] = [Keeper(run, dev, segments, report)]
@@ -157,7 +168,7 @@ def _train(
 
 def _result(run: Run) -> RunResult:
     """From the files alone: training may have happened in other processes."""
-    progress = Progress(**load_checkpoint(run)["progress"])
+    progress = load_checkpoint(run)["progress"]
     if progress.best is None:
         got = f"none after {progress.segments} segments"
         raise rule("training ends with a validation", expected="at least one", got=got)

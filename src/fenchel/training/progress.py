@@ -6,7 +6,9 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fenchel.training.config import TrainingConfig
+from fenchel.errors import FenchelError
+from fenchel.schema import from_json
+from fenchel.training.config import MONITORS, TrainingConfig
 
 Record = dict[str, float]
 
@@ -54,6 +56,22 @@ class Progress:
     def state(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: Any, where: str) -> Progress:
+        """The progress that had this `state`; `where` is named in errors."""
+        progress = from_json(cls, state, where, "progress")
+        for record in progress.history:
+            for name in ("epoch", *MONITORS):
+                if name not in record:
+                    raise FenchelError(
+                        f"{where}: progress.history must have {name} in every record"
+                    )
+        if progress.best is not None and not 0 <= progress.best < len(progress.history):
+            count = len(progress.history)
+            got = f"{progress.best} of {count} records"
+            raise FenchelError(f"{where}: progress.best must be a place in the history, got {got}")
+        return progress
 
 
 def learning_rate(config: TrainingConfig, progress: Progress, step: int, epoch: float) -> float:

@@ -12,10 +12,12 @@ from typing import Any
 import fenchel
 from fenchel.data.codec import Codec
 from fenchel.data.encoded import Encoded
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
 from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from fenchel.schema import from_json, shortened
 from fenchel.training.config import TrainingConfig
-from fenchel.training.files import load_json, load_tensors, save_json
+from fenchel.training.files import load_json, save_json
+from fenchel.training.weights import load_model
 
 FORMAT = 1
 
@@ -64,37 +66,33 @@ class Run:
         if not self.weights_path.exists():
             expected, got = "at least one validation", f"no {self.weights_path.name} in {self.path}"
             raise rule("a run has a model once it was validated", expected=expected, got=got)
-        model = Seq2Seq(self.model_config)
-        restore_weights(model, load_tensors(self.weights_path), self.weights_path)
-        return model.eval()
+        return load_model(self.model_config, self.weights_path).eval()
 
     @property
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, dict[str, Any]]:
         """The figures of the best validation, and what others have added."""
-        return load_json(self.metrics_path) if self.metrics_path.exists() else {}
+        if not self.metrics_path.exists():
+            return {}
+        stored = load_json(self.metrics_path)
+        return from_json(dict[str, dict[str, Any]], stored, str(self.metrics_path))
 
     @classmethod
     def load(cls, path: str | Path) -> Run:
         """The run in a folder; its model is read when first asked for."""
         path = Path(path)
-        if not (path / "config.json").is_file():
-            raise rule("a run is a folder", expected="a config.json", got=f"none in {path}")
-        state = load_json(path / "config.json")
-        known: Mapping[str, Any] = state if isinstance(state, dict) else {}
-        if known.get("format") != FORMAT:
-            expected = f"format {FORMAT}, of fenchel {fenchel.__version__}"
-            made = known.get("version", "unknown")
-            got = f"format {known.get('format')!r}, of fenchel {made}"
-            raise rule(f"the run {path} is of this version", expected=expected, got=got)
-        codec = Codec.from_state(load_json(path / "codec.json"))
-        try:
-            model, training = Seq2SeqConfig(**state["model"]), TrainingConfig(**state["training"])
-            return cls(path, model, training, codec, state["recipe"], state["data"])
-        except (KeyError, TypeError) as error:
-            expected = f"the fields of fenchel {fenchel.__version__}"
-            raise rule(
-                f"the run {path} is of this version", expected=expected, got=error
-            ) from error
+        file = path / "config.json"
+        if not file.is_file():
+            raise FenchelError(f"no run found in {path}: config.json is missing")
+        stored = _stored(load_json(file), str(file))
+        codec_file = path / "codec.json"
+        codec = Codec.from_state(load_json(codec_file), str(codec_file))
+        vocabularies = {"source": codec.source_vocabulary, "target": codec.target_vocabulary}
+        for side, vocabulary in vocabularies.items():
+            wanted, got = len(vocabulary), getattr(stored.model, f"{side}_size")
+            if got != wanted:
+                size = f"{file}: model.{side}_size"
+                raise FenchelError(f"{size} must be {wanted} as in codec.json, got {got}")
+        return cls(path, stored.model, stored.training, codec, stored.recipe, stored.data)
 
     def save(self) -> None:
         """Write the configuration and the codec."""
@@ -131,14 +129,26 @@ class Run:
         }
 
 
-def restore_weights(model: Seq2Seq, weights: Mapping[str, Any], path: Path) -> None:
-    """Put stored weights into a model."""
-    try:
-        model.load_state_dict(dict(weights))
-    except (RuntimeError, TypeError) as error:
-        expected = f"the weights of {path} to fit the configuration"
-        got = " ".join(str(error).split())[:200]
-        raise rule("a run's files belong together", expected=expected, got=got) from error
+@dataclass(frozen=True)
+class _StoredRun:
+    """What is in `config.json`."""
+
+    format: int
+    version: str
+    model: Seq2SeqConfig
+    training: TrainingConfig
+    recipe: dict[str, Any] | None
+    data: str
+
+
+def _stored(state: Any, where: str) -> _StoredRun:
+    found = state.get("format") if isinstance(state, dict) else state
+    made = state.get("version", "unknown") if isinstance(state, dict) else "unknown"
+    if made != fenchel.__version__:
+        where = f"{where} (written by fenchel {shortened(made)}, read by {fenchel.__version__})"
+    if found != FORMAT:
+        raise FenchelError(f"{where} must have format {FORMAT}, got {shortened(found)}")
+    return from_json(_StoredRun, state, where)
 
 
 def digest(data: Encoded) -> str:
