@@ -30,12 +30,17 @@ def _factor(matrix: Tensor) -> Tensor:
 
 
 def _scaled_factor(matrix: Tensor) -> Tensor:
-    """S chol(S⁻¹ΣS⁻¹), S² = diag Σ: nothing overflows, in the derivative either."""
-    scale = matrix.diagonal(dim1=-2, dim2=-1).detach().sqrt()  # L does not depend on S
+    """S chol(S⁻¹ΣS⁻¹), S² ≈ diag Σ: nothing overflows, in the derivative either."""
+    scale = power_of_two(matrix.diagonal(dim1=-2, dim2=-1).sqrt())  # L does not depend on S
     unit = matrix / scale.unsqueeze(-1) / scale.unsqueeze(-2)
     tril, failed = torch.linalg.cholesky_ex(unit)
     tril = torch.where((failed == 0)[..., None, None], tril, torch.nan)
     return scale.unsqueeze(-1) * tril
+
+
+def power_of_two(numbers: Tensor) -> Tensor:
+    """The largest power of two up to each number, a constant: scaling by it rounds nothing."""
+    return torch.exp2(torch.log2(numbers.detach()).floor())
 
 
 def is_definite(matrix: Tensor) -> Tensor:

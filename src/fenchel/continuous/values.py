@@ -14,7 +14,7 @@ from fenchel.checks import check_boolean, check_count, check_device, check_numbe
 from fenchel.continuous.basis import GaussianBasis, check_basis
 from fenchel.continuous.positions import positions_within, regular_positions
 from fenchel.continuous.precision import wide, wide_dtype
-from fenchel.continuous.triangles import cholesky
+from fenchel.continuous.triangles import cholesky, power_of_two
 from fenchel.continuous.validation import check_items, check_nonempty, check_real
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.errors import rule
@@ -151,11 +151,11 @@ def _kept_now(basis: GaussianBasis) -> OrderedDict[tuple, Tensor]:
 def _regressor(
     basis: GaussianBasis, places: Tensor, penalty: float, valid: Tensor | None
 ) -> Tensor:
-    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L), with columns of F scaled to at most 1, so that FᵀF is finite."""
+    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L), with columns of F scaled to below 2, so that FᵀF is finite."""
     design = basis.at(places, wide(basis.centers), wide(basis.scales))
     if valid is not None:
         design = design * valid.unsqueeze(-1)
-    peak = design.detach().amax(-2).clamp(min=1)
+    peak = power_of_two(design.amax(-2).clamp(min=1))
     scaled = (design / peak.unsqueeze(-2)).mT
     factor = cholesky(scaled @ scaled.mT + torch.diag_embed(penalty / peak / peak))
     check_items(
