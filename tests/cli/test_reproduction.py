@@ -132,6 +132,18 @@ def test_a_failing_experiment_does_not_lose_the_others(fenchel, multi30k, tmp_pa
     assert [row["name"] for row in rows_of(tmp_path, "2019-peters/table2")] == ["sparsemax: bleu"]
 
 
+def test_a_model_without_its_checkpoint_is_not_trained_again(fenchel, multi30k, tmp_path):
+    options = ["--only", "sparsemax"]
+    assert reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options).code == 0
+    (model,) = (tmp_path / "runs").rglob("best.pt")
+    before = model.stat().st_mtime_ns, rows_of(tmp_path, "2019-peters/table2")
+    (model.parent / "checkpoints" / "last.ckpt").unlink()
+    outcome = reproduce(fenchel, "2019-peters/table2", multi30k, tmp_path, *options)
+    assert outcome.code == 1
+    assert "without checkpoints/last.ckpt" in outcome.err
+    assert (model.stat().st_mtime_ns, rows_of(tmp_path, "2019-peters/table2")) == before
+
+
 def test_speeds_are_taken_in_turns(fenchel, multi30k, tmp_path):
     outcome = reproduce(fenchel, "2019-peters/figure6", multi30k, tmp_path)
     assert outcome.code == 0, outcome.err

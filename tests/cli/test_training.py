@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from unicodedata import normalize
 
 import pytest
@@ -33,6 +34,18 @@ def test_another_configuration_does_not_overwrite_a_run(fenchel, run, words):
     assert outcome.code == 2
     assert "holds another run: expected output_alpha=1.5 (or another folder)" in outcome.err
     assert (run / "config.json").read_bytes() == before
+
+
+def test_a_finished_run_without_checkpoints_is_not_trained_again(fenchel, run, words, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    shutil.rmtree(copy / "checkpoints")
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    files = [f"--{n}={words / n}.tsv" for n in ("train", "dev", "test")]
+    outcome = fenchel("train", "inflection", *files, "--out", copy, "--epochs", 2, *settings())
+    assert outcome.code == 2
+    assert "without checkpoints/last.ckpt" in outcome.err
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+    assert fenchel("evaluate", copy).code == 0
 
 
 def test_a_finished_run_takes_another_search_and_another_test_set(fenchel, words, tmp_path):
@@ -194,8 +207,6 @@ def test_a_folder_that_is_no_run_is_named(fenchel, tmp_path):
 
 
 def test_a_run_cut_short_is_told(fenchel, run, tmp_path):
-    import shutil
-
     copy = shutil.copytree(run, tmp_path / "copy")
     (copy / "best.pt").write_bytes((copy / "best.pt").read_bytes()[:100])
     outcome = fenchel("evaluate", copy)

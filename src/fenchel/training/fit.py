@@ -90,12 +90,31 @@ def sized(config: Seq2SeqConfig, codec: Codec) -> Seq2SeqConfig:
 
 def _checkpoint(run: Run) -> dict[str, Any] | None:
     """What the folder has to go on from; an error if that is another run's."""
-    if (run.path / "config.json").exists():
+    config = run.path / "config.json"
+    if config.exists():
         run.check_continues(Run.load(run.path))
-    elif run.checkpoint_path.exists():
-        got = f"{run.checkpoint_path} without a config.json"
-        raise rule("a run is a whole folder", expected="both or an empty folder", got=got)
-    return load_checkpoint(run) if run.checkpoint_path.exists() else None
+    _check_results_have(run, config, run.checkpoint_path)
+    if not run.checkpoint_path.exists():
+        return None
+    checkpoint = load_checkpoint(run)
+    if checkpoint["progress"].best is not None:
+        _check_results_have(run, run.weights_path)
+    return checkpoint
+
+
+def _check_results_have(run: Run, *needed: Path) -> None:
+    """Raise if a folder has results but not the files that are needed to go on with them.
+
+    Training from the beginning would overwrite the results. The first checkpoint is written before any of
+    them, so a run that was stopped has one.
+    """
+    results = (run.weights_path, run.metrics_path, run.log_path, run.checkpoint_path)
+    found = [path.relative_to(run.path).as_posix() for path in results if path.exists()]
+    missing = [path.relative_to(run.path).as_posix() for path in needed if not path.exists()]
+    if found and missing:
+        got = f"{', '.join(found)} without {', '.join(missing)}"
+        advice = "put the missing files back, or train into another folder"
+        raise FenchelError(f"{run.path} must hold a whole run or none, got {got}: {advice}")
 
 
 def load_checkpoint(run: Run) -> dict[str, Any]:
@@ -162,6 +181,9 @@ def _train(
         first = trainer.is_global_zero
         with sole_trainer(run.checkpoint_path.parent) if first else nullcontext():
             if first:
+                if checkpoint is None and run.checkpoint_path.exists():
+                    meanwhile = f"another process has trained into {run.path} meanwhile"
+                    raise FenchelError(f"{meanwhile}; the same call goes on with its run")
                 run.save()
             trainer.fit(module)
 

@@ -44,6 +44,9 @@ class Keeper(lightning.Callback):
         self.dev = self.dev.to(trainer.strategy.root_device)
 
     def on_train_start(self, trainer: Any, pl_module: TrainingModule) -> None:
+        """Write the first checkpoint, so that no results are ever without one."""
+        if trainer.is_global_zero and not self.run.checkpoint_path.exists():
+            self._write_checkpoint(trainer, pl_module)
         self._began = self._since = self._written = time.monotonic()
 
     def on_train_epoch_end(self, trainer: Any, pl_module: TrainingModule) -> None:
