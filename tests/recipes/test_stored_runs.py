@@ -325,7 +325,7 @@ def test_tensors_cut_short_are_refused(run: Path, name: str):
 
 PARTS: list[tuple[str, Any, str]] = [
     ("optimizer", 3, "optimizer must be an object, got 3"),
-    ("totals", "many", "totals must be a tensor or None"),
+    ("totals", "many", "totals must be a vector of 7 sums or None"),
     ("progress", {"best": 0}, r"progress\.best must be a place in the history"),
     ("progress", {"history": [{"loss": 1.0}]}, r"progress\.history must have epoch in every"),
     ("progress", {"history": [{"loss": "1"}]}, r"progress\.history\[0\]\.loss must be a number"),

@@ -125,6 +125,30 @@ def test_a_checkpoint_without_all_its_parts(run: Path):
         fit_small(run, epochs=2)
 
 
+def _first_rows(checkpoint: dict) -> None:
+    for state in checkpoint["optimizer"]["state"].values():
+        state["exp_avg"] = state["exp_avg"][:1].clone()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda parts: parts["optimizer"].clear(), r"optimizer must fit the model, got: .*param"),
+        (lambda parts: parts["optimizer"].update(state=3), "optimizer must fit the model, got: "),
+        (_first_rows, r"optimizer must fit the model, got exp_avg of shape \(1, 32\)"),
+        (lambda parts: parts.update(totals=torch.zeros(3)), "totals must be a vector of 7 sums"),
+        (lambda parts: parts["model"].clear(), "must fit the configuration"),
+        (lambda parts: parts.update(model=[]), r"weights in .*last\.ckpt must be a dictionary"),
+    ],
+)
+def test_a_checkpoint_of_another_model(run: Path, change: Callable, message: str):
+    parts = load_tensors(run / "checkpoints" / "last.ckpt")
+    change(parts)
+    save_tensors(run / "checkpoints" / "last.ckpt", parts)
+    with pytest.raises(FenchelError, match=message):
+        fit_small(run, epochs=2)
+
+
 class _Harm:
     """What executes code when it is unpickled carelessly."""
 

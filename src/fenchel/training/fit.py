@@ -16,7 +16,7 @@ from fenchel.data.encoded import Encoded
 from fenchel.data.example import Example
 from fenchel.errors import FenchelError, rule
 from fenchel.extras import require
-from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from fenchel.models.seq2seq import Seq2Seq, Seq2SeqConfig, Statistics
 from fenchel.schema import from_json, shortened
 from fenchel.training.config import TrainingConfig
 from fenchel.training.files import load_tensors
@@ -131,8 +131,11 @@ def load_checkpoint(run: Run) -> dict[str, Any]:
     checkpoint["progress"] = Progress.from_state(checkpoint["progress"], where)
     for name in ("optimizer", "precision"):
         from_json(dict[Any, Any], checkpoint[name], where, name)
-    if totals is not None and not isinstance(totals, torch.Tensor):
-        raise FenchelError(f"{where}: totals must be a tensor or None, got {shortened(totals)}")
+    count = len(Statistics._fields)
+    is_vector = isinstance(totals, torch.Tensor) and totals.shape == (count,)
+    if totals is not None and not is_vector:
+        got = shortened(totals)
+        raise FenchelError(f"{where}: totals must be a vector of {count} sums or None, got {got}")
     return checkpoint
 
 

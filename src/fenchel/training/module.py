@@ -14,6 +14,7 @@ from fenchel.training.graphs import GraphedSteps, graphed_steps, records_steps
 from fenchel.training.optimizer import adam
 from fenchel.training.progress import learning_rate
 from fenchel.training.segments import Segments, Step
+from fenchel.training.weights import restore_optimizer
 
 lightning = require("lightning.pytorch", extra="train")
 
@@ -57,7 +58,8 @@ class TrainingModule(lightning.LightningModule):
     def on_train_start(self) -> None:
         """Weights are in place already; the rest of a checkpoint is put back here."""
         if self._checkpoint is not None:
-            self.optimizers(use_pl_optimizer=False).load_state_dict(self._checkpoint["optimizer"])
+            optimizer: Any = self.optimizers(use_pl_optimizer=False)
+            restore_optimizer(optimizer, self._checkpoint["optimizer"])
             self.trainer.precision_plugin.load_state_dict(self._checkpoint["precision"])
         if self.totals is not None:
             self.totals = self.totals.to(self.device)

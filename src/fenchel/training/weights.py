@@ -36,6 +36,19 @@ def restore_weights(model: Seq2Seq, stored: Any, path: Path) -> None:
     model.load_state_dict(weights)
 
 
+def restore_optimizer(optimizer: torch.optim.Optimizer, stored: dict[str, Any]) -> None:
+    """Put the stored state of an optimizer into it."""
+    statement = "the checkpoint's optimizer must fit the model"
+    try:
+        optimizer.load_state_dict(stored)
+    except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise FenchelError(f"{statement}, got: {error!r}") from error
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.ndim > 0 and value.shape != parameter.shape:
+                raise FenchelError(f"{statement}, got {name} of shape {tuple(value.shape)}")
+
+
 def _checked(stored: Any, path: Path) -> dict[str, Tensor]:
     """The weights, if they are ordinary tensors of finite numbers."""
     if not isinstance(stored, Mapping):
