@@ -57,9 +57,10 @@ def fit(
     """Train a model; the folder `run_dir` is a `Run` from then on.
 
     If the folder holds a checkpoint of the same configuration and data, training goes on from it, and
-    comes to the same figures as if it had never been stopped. All files are written as a whole: a
-    process may be killed at any time, and loses at most the steps since the last checkpoint. While one
-    process trains into a folder, another that would is refused.
+    comes to the same figures as if it had never been stopped. A folder with results but without a
+    checkpoint is refused rather than overwritten. All files are written as a whole: a process may be
+    killed at any time, and loses at most the steps since the last checkpoint. While one process trains
+    into a folder, another that would is refused.
 
     Args:
         run_dir: the folder, made if it is not there.
