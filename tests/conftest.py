@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+# Idle OpenMP threads sleep: the spinning threads of several workers would slow down each other tenfold.
+# Read when torch loads OpenMP; workers and child processes inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -36,6 +40,9 @@ settings.register_profile(
     max_examples=12,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(
+    "fuzz", settings.get_profile("fenchel"), derandomize=False, max_examples=50
 )
 settings.load_profile("fenchel")
 
@@ -67,6 +74,12 @@ def _time_limit(request: pytest.FixtureRequest):
 @pytest.fixture(autouse=True)
 def _fixed_seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _validated_densities():
+    """The first use of torch.compile in a process switches this off."""
+    torch.distributions.Distribution.set_default_validate_args(True)
 
 
 @pytest.fixture(autouse=True)

@@ -69,3 +69,30 @@ def layouts(draw: st.DrawFn, rows: Tensor) -> tuple[Tensor, int]:
         order = tuple(reversed(range(moved.ndim)))
         moved = moved.permute(order).contiguous().permute(order)
     return moved, dim
+
+
+def _zeros(rows: int, columns: int, scale: float) -> Tensor:
+    return torch.zeros(rows, columns)
+
+
+def _one_larger(rows: int, columns: int, scale: float) -> Tensor:
+    x = torch.zeros(rows, columns)
+    x[:, columns // 2] = scale * torch.rand(rows)
+    return x
+
+
+def _two_levels(rows: int, columns: int, scale: float) -> Tensor:
+    return scale * (torch.rand(rows, columns) < torch.rand(rows, 1)) * torch.rand(rows, 1)
+
+
+def _ties(rows: int, columns: int, scale: float) -> Tensor:
+    levels = torch.randn(rows, 5)
+    return scale * levels.gather(1, torch.randint(5, (rows, columns)))
+
+
+def _after_relu(rows: int, columns: int, scale: float) -> Tensor:
+    return scale * torch.randn(rows, columns).relu()
+
+
+TIED_ROWS = (_zeros, _one_larger, _two_levels, _ties, _after_relu)
+"""Functions of (rows, columns, scale) that draw rows of few different scores from torch's generator."""

@@ -34,8 +34,8 @@ def test_the_demo_trains_compares_draws_and_names_its_files(tmp_path, capsys, mo
         assert (out / name).exists()
         assert name in printed.replace("\n", "")
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "Beside each other" in page
-    assert "softmax: the same examples" in page
+    assert "Side by side" in page
+    assert "softmax: examples" in page
     (command,) = re.findall(r"^try: (.*)$", printed, flags=re.MULTILINE)
     asked = "draw\tV;PST\n"  # few examples are of one language
     ran = subprocess.run(["sh", "-c", command], input=asked, capture_output=True, text=True)
@@ -44,7 +44,7 @@ def test_the_demo_trains_compares_draws_and_names_its_files(tmp_path, capsys, mo
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--epochs", "0"], "epochs is a number"), (["--out", "/dev/null/x"], "Not a directory")],
+    [(["--epochs", "0"], "epochs must be"), (["--out", "/dev/null/x"], "Not a directory")],
 )
 def test_a_mistake_is_one_message(monkeypatch, capsys, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)

@@ -122,8 +122,6 @@ def test_dense_tensors_are_taken(call):
 @pytest.mark.parametrize(("call", "name"), EACH, ids=["-".join(each) for each in EACH])
 def test_sparse_tensors_are_refused_by_name(call, name):
     function, arguments = CALLS[call]
-    message = (
-        f"{name} must be dense: expected layout torch.strided (convert with {name}.to_dense())"
-    )
+    message = f"{name} must be dense, got layout torch.sparse_coo (convert with {name}.to_dense())"
     with pytest.raises(fenchel.FenchelError, match=f"^{re.escape(message)}"):
         function(**arguments | {name: arguments[name].to_sparse()})

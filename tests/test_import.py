@@ -5,7 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("numba", "llvmlite", "triton", "matplotlib", "lightning", "scipy", "mpmath", "sklearn")
+HEAVY = (
+    "numba",
+    "llvmlite",
+    "triton",
+    "matplotlib",
+    "lightning",
+    "scipy",
+    "mpmath",
+    "sklearn",
+    "pydantic",
+)
 
 SCRIPT = f"""
 import sys
@@ -29,3 +39,12 @@ def test_every_public_name_exists_and_has_a_docstring():
 
     for name in fenchel.__all__:
         assert getattr(fenchel, name).__doc__, name
+
+
+def test_configurations_are_made_without_pydantic():
+    script = "import sys; from fenchel.recipes import make_recipe; "
+    script += "make_recipe('inflection'); print('pydantic' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "False\n"

@@ -151,7 +151,7 @@ def test_an_operation_that_needs_its_result_is_told():
 
 def test_a_leaf_is_not_overwritten():
     scores = torch.randn(ROWS, CLASSES, requires_grad=True)
-    with pytest.raises(fenchel.FenchelError, match="the result of an operation"):
+    with pytest.raises(fenchel.FenchelError, match="cannot overwrite a leaf tensor"):
         fenchel.entmax_loss(scores, some_target("indices"), inplace=True)
 
 
@@ -163,7 +163,7 @@ def test_there_is_one_backward_pass_and_no_derivative_of_it():
 
     loss = loss_of(hidden @ weight)
     loss.backward(retain_graph=True)
-    with pytest.raises(fenchel.FenchelError, match="a second backward pass"):
+    with pytest.raises(fenchel.FenchelError, match=r"one backward pass, .* got a second one"):
         loss.backward()
     with pytest.raises(fenchel.FenchelError, match="cannot be differentiated"):
         torch.autograd.grad(loss_of(hidden @ weight), hidden, create_graph=True)
@@ -171,7 +171,7 @@ def test_there_is_one_backward_pass_and_no_derivative_of_it():
     loss = loss_of(scores)
     with torch.no_grad():
         scores.zero_()
-    with pytest.raises(fenchel.FenchelError, match="scores that were changed"):
+    with pytest.raises(fenchel.FenchelError, match="got scores that were modified"):
         loss.backward()
 
 

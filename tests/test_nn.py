@@ -49,6 +49,12 @@ def test_dim_is_a_setting_that_a_call_may_override(module):
     torch.testing.assert_close(module()(SCORES, dim=1), expected)
 
 
+@pytest.mark.parametrize("mask", [None, MASK])
+def test_logistic_weights_are_independent(mask):
+    expected = torch.sigmoid(SCORES) if mask is None else torch.sigmoid(SCORES) * mask
+    torch.testing.assert_close(fnn.Logistic()(SCORES, mask=mask), expected)
+
+
 FUNCTIONS = {
     "Budget": fenchel.budget,
     "Entmax": fenchel.entmax,
@@ -70,6 +76,7 @@ WITHOUT_FUNCTION = {
     "ContinuousAttention1d",
     "ContinuousAttention2d",
     "GeneralAttention",
+    "Logistic",
     "MultiheadAttention",  # follows torch.nn.MultiheadAttention
 }
 
@@ -142,6 +149,29 @@ def test_learned_alpha_lies_between_softmax_and_sparsemax(heads):
     torch.testing.assert_close(layer(SCORES), fenchel.entmax(SCORES, expected))
     layer(SCORES).square().sum().backward()
     assert (logit.grad != 0).all()
+
+
+def test_a_learned_alpha_starts_where_it_is_told():
+    assert fnn.Entmax("learned", alpha_start=1.25).alpha.item() == pytest.approx(1.25)
+    torch.manual_seed(0)
+    drawn = fnn.Entmax("learned", heads=100, alpha_start="random")
+    assert drawn.alpha.std() > 0.1
+    assert "alpha_start='random'" in repr(drawn)
+    with pytest.raises(fenchel.FenchelError, match="alpha_start must be strictly between 1 and 2"):
+        fnn.Entmax("learned", alpha_start=2.0)
+
+
+UNTRACEABLE = [fnn.Entmax(), fnn.SparsemaxLoss(), fnn.ContinuousAttention1d.pooled(4, BASIS)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("module", UNTRACEABLE, ids=lambda module: type(module).__name__)
+def test_torch_script_and_symbolic_tracing_name_what_to_use(module):
+    for model in (module, nn.Sequential(nn.Linear(4, 4), module)):
+        with pytest.raises(fenchel.FenchelError, match=r"not supported: use torch\.compile or"):
+            torch.jit.script(model)
+    with pytest.raises(fenchel.FenchelError, match=r"not supported: use torch\.compile or"):
+        torch.fx.symbolic_trace(module)
 
 
 def test_alpha_may_be_a_parameter():
@@ -294,14 +324,14 @@ def test_repr_of_a_layer_starts_with_its_settings(start):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: fnn.SparsemaxLoss(reduction="average"), "reduction must be known"),
-        (lambda: fnn.EntmaxLoss(label_smoothing=2), "label_smoothing is a share"),
+        (lambda: fnn.SparsemaxLoss(reduction="average"), "reduction must be one of"),
+        (lambda: fnn.EntmaxLoss(label_smoothing=2), "label_smoothing must be a number in"),
         (lambda: fnn.Entmax(alpha=(1.5, 1.5), heads=3), "alpha has one value a head"),
         (lambda: fnn.Entmax(alpha="softmax"), "alpha must be known"),
         (lambda: fnn.Entmax(alpha=True), "alpha must be above 0"),
-        (lambda: fnn.Entmax("learned", heads=3)(SCORES), "alpha must broadcast"),
-        (lambda: fnn.Entmax("learned", heads=0), "alpha has one value a head"),
-        (lambda: fnn.Entmax("learned", heads="2"), "alpha has one value a head"),
+        (lambda: fnn.Entmax("learned", heads=3)(SCORES), "alpha must have a shape"),
+        (lambda: fnn.Entmax("learned", heads=0), "heads must be a whole number"),
+        (lambda: fnn.Entmax("learned", heads="2"), "heads must be a whole number"),
         (lambda: fnn.Entmax(alpha=[]), "alpha has a value"),
         (lambda: fnn.Normmax(alpha=1.0), "alpha must be above 1"),
         (lambda: fnn.Normmax(alpha=[2.0, 0.5]), "alpha must be above 1"),
@@ -311,14 +341,23 @@ def test_repr_of_a_layer_starts_with_its_settings(start):
         (lambda: fnn.Fusedmax(strength=-0.1), "strength must be at least 0"),
         (lambda: fnn.Oscarmax(strength=None), "strength must be a number or a tensor"),
         (lambda: fnn.Fusedmax2d(strength=float("inf")), "strength must be at least 0"),
-        (lambda: fnn.SparsemaxLoss(weight=[1.0, 2.0]), "weight must be a tensor"),
-        (lambda: fnn.LinearEntmaxLoss(chunk_rows=-1), "chunk_rows counts rows"),
+        (lambda: fnn.SparsemaxLoss(weight=[1.0, 2.0]), "weight must be a torch.Tensor"),
+        (lambda: fnn.LinearEntmaxLoss(chunk_rows=-1), "chunk_rows must be a whole number"),
         (lambda: fnn.FenchelYoungLoss(fenchel.Norm), "omega must be a regularizer"),
-        (lambda: fnn.AdditiveAttention(4, 4, 4, map=3), "map makes probabilities"),
-        (lambda: fnn.ContinuousAttention1d.pooled(4, None), "a basis holds the functions"),
-        (lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, alpha=3.0), "alpha must be known"),
+        (lambda: fnn.AdditiveAttention(4, 4, 4, map=3), "map must be a callable"),
+        (
+            lambda: fnn.ContinuousAttention1d.pooled(4, None),
+            "basis must be a fenchel.continuous.GaussianBasis",
+        ),
+        (
+            lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, alpha=3.0),
+            r"alpha must be in \[1, 2\]",
+        ),
         (lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, penalty=0), "penalty must be above 0"),
-        (lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, heads=1.5), "attention has heads"),
+        (
+            lambda: fnn.ContinuousAttention1d.pooled(4, BASIS, heads=1.5),
+            "heads must be a whole number",
+        ),
     ],
 )
 def test_a_broken_rule_is_named_when_a_module_is_made(make, message):

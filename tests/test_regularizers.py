@@ -268,7 +268,25 @@ def test_the_loss_of_a_map_of_labels_takes_one_parameter_a_row(kind, between, sm
 def test_the_value_takes_the_parameters_that_the_map_takes(kind, between):
     p = points(2, 3)
     for shape in ((3,), (2, 3)):
-        with pytest.raises(fenchel.FenchelError, match="must broadcast to the scores: expected a"):
+        with pytest.raises(fenchel.FenchelError, match="must have a shape that broadcasts"):
             kind(torch.full(shape, between[1])).value(p)
-    with pytest.raises(fenchel.FenchelError, match="must be dense: expected layout"):
+    with pytest.raises(fenchel.FenchelError, match="must be dense, got layout"):
         kind(torch.full((2, 1), between[1]).to_sparse()).value(p)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "omega",
+    [fenchel.Norm(1.5), fenchel.PNorm(1.2), fenchel.Fused(0.1), fenchel.Oscar(0.05)],
+    ids=str,
+)
+def test_no_loss_is_negative(omega, dtype):
+    """At the minimum, rounding alone decides the sign of Ω(q) + Ω*(x) − ⟨q, x⟩."""
+    x = (3 * scores(64, 30)).to(dtype).requires_grad_()
+    q = omega.map(x.detach().float())
+    q = q / q.sum(-1, keepdim=True)
+    loss = omega.loss(x, q, reduction="none")
+    assert (loss >= 0).all()
+    assert (loss <= 1e-2 if dtype == torch.bfloat16 else loss <= 1e-5).all()
+    loss.sum().backward()
+    torch.testing.assert_close(x.grad.float(), omega.map(x.detach()).float() - q, atol=1e-2, rtol=0)

@@ -300,6 +300,7 @@ def operator_calls():
                 yield name + "_value", overload, (x, number, mask, -1)
         yield f"{name}_backward_{second}", "default", (grad_p, p, parameter, -1)
     yield from grouped_operator_calls(x, mask, grad_p)
+    yield from attention_operator_calls()
     for alpha in (1.3, torch.full((3, 1), 1.3, dtype=widest())):
         overload = "tensor" if isinstance(alpha, Tensor) else "default"
         yield "entmax_loss", overload, (x, target, alpha, -100, 0.1)
@@ -327,6 +328,18 @@ def grouped_operator_calls(x: Tensor, mask: Tensor, grad_p: Tensor):
         p, groups = getattr(torch.ops.fenchel, name)(x.detach(), 0.1, mask, layout)
         yield name + "_backward", "default", (grad_p, p, groups, layout)
         yield name + "_backward_strength", "default", (grad_p, p, groups, strength, layout)
+
+
+def attention_operator_calls():
+    heads = scores(3, 1, 2, 3, 4)
+    bias, lengths = scores(1, 1, 3, 3), torch.tensor([2])
+    for alpha in (1.3, torch.full((1, 2, 1, 1), 1.3, dtype=widest())):
+        overload = "tensor" if isinstance(alpha, Tensor) else "default"
+        options = alpha, bias, lengths, True, -1, 0.5
+        operands = [each.clone().requires_grad_() for each in heads]
+        yield "attention", overload, (*operands, *options)
+        backward = (scores(1, 2, 3, 4), *heads, *options, isinstance(alpha, Tensor), True)
+        yield "attention_backward", overload, backward
 
 
 def test_every_operator_is_called_below():

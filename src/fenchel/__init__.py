@@ -1,9 +1,11 @@
 """Sparse, structured and continuous attention for PyTorch: everything is ∇Ω*."""
 
+from importlib import import_module
+from typing import Any
+
 from fenchel import compat, continuous, nn, plot
 from fenchel.bibliography import citation
 from fenchel.custom import Custom
-from fenchel.dispatch import explain, implementation
 from fenchel.errors import FenchelError
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss, sparsemax_loss
 from fenchel.losses.linear import linear_entmax_loss
@@ -17,6 +19,7 @@ from fenchel.maps.pnormmax import pnormmax
 from fenchel.maps.softmax import softmax
 from fenchel.maps.sparsemax import sparsemax
 from fenchel.mechanisms.functional import attention, attention_weights
+from fenchel.operators.dispatch import explain, implementation
 from fenchel.regularizers import Fused, Gini, Norm, Oscar, PNorm, Shannon, Tsallis
 
 __all__ = [
@@ -55,3 +58,26 @@ __all__ = [
     "sparsemax_loss",
 ]
 __version__ = "0.1.0"
+
+_LAZY = (
+    "analysis",
+    "data",
+    "models",
+    "recipes",
+    "report",
+    "search",
+    "sklearn",
+    "tasks",
+    "training",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import the other subpackages when they are first used."""
+    if name in _LAZY:
+        return import_module(f"fenchel.{name}")
+    raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_LAZY, "__version__"])

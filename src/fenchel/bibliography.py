@@ -89,6 +89,7 @@ USED_BY = {
     "MultiheadAttention": (ADAPTIVE,),
     "AdditiveAttention": (ADDITIVE,),
     "GeneralAttention": (GENERAL,),
+    "Logistic": (SPARSEMAX,),
     "normmax": (LOSSES,),
     "normmax_loss": (LOSSES,),  # of the names of the package entmax
     "Norm": (LOSSES,),
@@ -140,7 +141,7 @@ def _keys(item: Any) -> tuple[str, ...]:
         return (CONTINUOUS,)
     papers = {_plain(known): keys for known, keys in USED_BY.items()}.get(_plain(name))
     if papers is None:
-        raise unknown("method", name, sorted(USED_BY))
+        raise unknown("method", name, sorted(USED_BY), "All entries: fenchel cite")
     return papers
 
 

@@ -1,4 +1,4 @@
-"""A regularizer from a Python function."""
+"""Regularizers defined by a Python function."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from fenchel.checks import canonical_dim, check_count, check_mask, check_number
-from fenchel.errors import rule
-from fenchel.kernels.operators import forward_mode
+from fenchel.errors import FenchelError
+from fenchel.operators.derivatives import forward_mode
 from fenchel.projected_gradient import gradient, jacobian_product, minimise, row_values
 from fenchel.regularizers import Regularizer
 
@@ -19,23 +19,28 @@ LARGEST_TOLERANCE = 1e-12
 
 @final
 class Custom(Regularizer):
-    r"""Ω(p) = γ fn(p) for a smooth, strongly convex `fn`: its map, conjugate and loss.
+    r"""The regularizer Ω(p) = γ fn(p) of a smooth, strongly convex function `fn`.
 
-    The map argmax_{p ∈ Δ} ⟨p, x⟩ − Ω(p) is found by accelerated projected gradient, until a projected
-    gradient step of size one moves a row by no more than `tolerance`; a row that does not get there
-    raises `FenchelError`. Its Jacobian comes from the optimality conditions on the support S, a system
-    [γH 1; 1ᵀ 0] with H the Hessian of `fn` there: the cost of a backward pass is |S|³ a row.
+    The map
 
-    Everything is differentiable in the scores as often as `fn` is. Tensors that `fn` uses and that
-    require grad get their first derivatives.
+        argmax_{p ∈ Δ} ⟨p, x⟩ − γ fn(p)
+
+    is computed by accelerated projected gradient until a projected gradient step of size one moves no
+    entry by more than `tolerance`; otherwise `FenchelError` is raised.
+
+    Jacobian: the solution of the optimality conditions [γH 1; 1ᵀ 0] [J g; μ] = [g; 0] on the support S,
+    with H the Hessian of `fn`. Cost: O(|S|³) per row for a backward pass.
+
+    The map, the conjugate and the loss are differentiable in the scores as often as `fn` is. Tensors
+    used by `fn` that require grad get first derivatives.
 
     Args:
-        fn: maps probabilities (…, d) to values (…), row by row, with operations of PyTorch that have
-            derivatives; finite, with finite gradients, on the whole simplex.
-        gamma: the temperature, above 0.
-        tolerance: the largest residual; 16 units of rounding of the scores' dtype, but not below
-            1e-12, if it is None.
-        max_iterations: how many steps a row may take.
+        fn: Maps probabilities (…, d) to values (…), row by row, with differentiable PyTorch operations.
+            It must be finite with finite gradients on the whole simplex.
+        gamma: The temperature, above 0.
+        tolerance: The largest residual. The default is 16 times the machine epsilon of the dtype of
+            the scores, and at least 1e-12.
+        max_iterations: The largest number of gradient steps.
 
     References: Niculae & Blondel (2017), *A Regularized Framework for Sparse and Structured Neural
     Attention*, Prop. 1; Beck & Teboulle (2009), *A Fast Iterative Shrinkage-Thresholding Algorithm*.
@@ -59,10 +64,10 @@ class Custom(Regularizer):
     ) -> None:
         super().__init__(gamma)
         if not callable(fn):
-            raise rule("fn must be a function", expected="a callable", got=type(fn).__name__)
+            raise FenchelError(f"fn must be callable, got {type(fn).__name__}")
         if tolerance is not None:
             check_number(tolerance, name="tolerance", above=0)
-        check_count(max_iterations, "max_iterations counts steps")
+        check_count(max_iterations, "max_iterations")
         self.fn, self.tolerance, self.max_iterations = fn, tolerance, max_iterations
 
     def __repr__(self) -> str:
@@ -108,7 +113,7 @@ def _rows(scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
 
 
 class _Argmax(torch.autograd.Function):
-    """p* = ∇Ω*(x), with derivatives from the optimality conditions."""
+    """p* = ∇Ω*(x), differentiated through the optimality conditions."""
 
     @staticmethod
     def forward(scores: Tensor, omega: Custom) -> Tensor:

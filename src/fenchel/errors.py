@@ -5,34 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST_LISTED, SHOWN = 20, 10  # of longer lists of names, the first are shown
+
 
 class FenchelError(ValueError):
     """A rule of the library was broken; the message states the rule, what was expected, what came."""
 
 
 def rule(statement: str, *, expected: object, got: object) -> FenchelError:
-    """The error for a broken rule, in the one form that every message has.
+    """The error for a broken rule. What is expected is left out where the statement ends with it.
 
-    >>> raise rule("alpha must be positive", expected="a number above 0", got=-1.0)
-    Traceback (most recent call last):
-        ...
-    fenchel.errors.FenchelError: alpha must be positive: expected a number above 0, got -1.0
+    >>> print(rule("alpha must exist", expected="a number above 0", got=-1.0))
+    alpha must exist: expected a number above 0, got -1.0
+    >>> print(rule("alpha must be above 0", expected="a number above 0", got=-1.0))
+    alpha must be above 0, got -1.0
     """
-    return FenchelError(f"{statement}: expected {expected}, got {got}")
+    said = " must " in statement and statement.endswith(str(expected).removeprefix("a number "))
+    return FenchelError(f"{statement}{'' if said else f': expected {expected}'}, got {got}")
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> FenchelError:
-    """The error for a name outside a list: the nearest known one if there is one, and the list.
+def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> FenchelError:
+    """The error for a name outside a list: the nearest known one and, in `hint`, where the list is.
 
-    >>> print(unknown("recipe", "inflexion", ["inflection", "vqa"]))
-    there is no such recipe: expected 'inflection' (the nearest) or one of vqa, got 'inflexion'
+    The list itself is part of the message only if there is neither.
+
+    >>> print(unknown("recipe", "inflexion", ["inflection", "vqa"], "All recipes: fenchel list"))
+    unknown recipe 'inflexion', did you mean 'inflection'? All recipes: fenchel list
+    >>> print(unknown("recipe", "x", ["inflection", "vqa"]))
+    unknown recipe 'x', must be one of inflection, vqa
+    >>> print(unknown("column", "x", map(str, range(300))))
+    unknown column 'x', must be one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (300 in total)
     """
-    names = list(known)
-    lowered = {each.lower(): each for each in names}
-    near = [lowered[each] for each in get_close_matches(name.lower(), lowered, n=1, cutoff=0.5)]
-    others = ", ".join(each for each in names if each not in near)
-    choices = [f"{each!r} (the nearest)" for each in near] + (
-        [f"one of {others}"] if others else []
-    )
-    expected = " or ".join(choices) or "nothing: none are defined"
-    return rule(f"there is no such {kind}", expected=expected, got=repr(name))
+    names = {each.lower(): each for each in known}
+    longer = sorted((each for each in names if each.startswith(name.lower())), key=len)
+    near = longer or get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    message = f"unknown {kind} {name!r}"
+    if near:
+        message += f", did you mean {names[near[0]]!r}?"
+    elif hint:
+        message += "."
+    else:
+        shown = ", ".join([*names.values()][: len(names) if len(names) <= MOST_LISTED else SHOWN])
+        shown += f", … ({len(names)} in total)" if len(names) > MOST_LISTED else ""
+        message += f", must be one of {shown}" if names else ", there are none"
+    return FenchelError(f"{message} {hint}".rstrip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
 
 def require(module: str, *, extra: str) -> ModuleType:
@@ -16,7 +16,7 @@ def require(module: str, *, extra: str) -> ModuleType:
     >>> require("nowhere.at_all", extra="train")
     Traceback (most recent call last):
         ...
-    fenchel.errors.FenchelError: nowhere must be installed: expected the extra fenchel[train] \
+    fenchel.errors.FenchelError: nowhere must be installed with the extra fenchel[train] \
 (pip install '.[train]' in a checkout of fenchel), got no module nowhere
 
     Only the absence of `module` itself is translated; what goes wrong inside it is raised as it is.
@@ -27,9 +27,8 @@ def require(module: str, *, extra: str) -> ModuleType:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] != package:
             raise
-        raise rule(
-            f"{package} must be installed",
-            # The package is on no index, so an extra is installed from a checkout.
-            expected=f"the extra fenchel[{extra}] (pip install '.[{extra}]' in a checkout of fenchel)",
-            got=f"no module {missing.name}",
+        # The package is on no index, so an extra is installed from a checkout.
+        raise FenchelError(
+            f"{package} must be installed with the extra fenchel[{extra}]"
+            f" (pip install '.[{extra}]' in a checkout of fenchel), got no module {missing.name}"
         ) from missing

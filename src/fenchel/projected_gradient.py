@@ -1,13 +1,13 @@
-"""Accelerated projected gradient on the simplex, for many rows at once, and the Jacobian of its solution.
+"""Accelerated projected gradient on the simplex, batched over rows, and the Jacobian of its solution.
 
     p* = argmin_{p ∈ Δ} f(p) − ⟨p, x⟩,    f smooth and strongly convex.
 
-FISTA: a gradient step from a point ahead of the last one, projected onto the simplex (sparsemax). Every
-row has a step of its own, halved until it fits the curvature of f on its way, and its momentum starts
-again when it points uphill (O'Donoghue & Candès 2015): then convergence is linear. Once it has found the
-support a Newton step on it is nearly exact, so one is tried now and then. A row is done when a step of
-size one no longer moves it: p = P_Δ(p − ∇f(p) + x) characterises the solution, and with f μ-strongly
-convex and L-smooth a residual r bounds the distance to it by r (1 + L)/μ.
+FISTA with the projection onto the simplex (sparsemax). Every row has its own step size, halved until it
+fits the curvature of f along the step, and restarts its momentum when that points uphill (O'Donoghue &
+Candès 2015), which makes the convergence linear. Once the support is found, a Newton step on it is nearly
+exact, so one is tried every PATIENCE iterations. The solution is the fixed point p = P_Δ(p − ∇f(p) + x);
+a row has converged when its residual r is below the tolerance. If f is μ-strongly convex and L-smooth,
+the distance to the solution is at most r (1 + L)/μ.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from torch._C import _autograd
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.func import grad, vjp, vmap
 
-from fenchel.errors import rule
-from fenchel.maps.entmax import ENTMAX
+from fenchel.errors import FenchelError
+from fenchel.operators.maps import ENTMAX
 
 Function = Callable[[Tensor], Tensor]
 
-GROWTH = 1.2  # of a step from one iteration to the next, before it is halved
+GROWTH = 1.2  # growth of the step size per iteration, before halving
 SMALLEST_STEP = 1e-12
 PATIENCE = 8  # iterations between two Newton steps
 
 
 def minimise(fn: Function, scores: Tensor, tolerance: float, max_iterations: int) -> Tensor:
-    """p* along the last dimension; −inf is left out, a row with nothing in it is zero."""
-    if torch.is_inference_mode_enabled():  # gradients do not exist there, and the search needs them
+    """p* along the last dimension. Entries of −inf are excluded; a row of −inf gives zeros."""
+    if torch.is_inference_mode_enabled():  # the search needs gradients
         with torch.inference_mode(False), torch.no_grad():
             return minimise(fn, scores.clone(), tolerance, max_iterations)
     absent = scores.isneginf()
@@ -69,19 +69,20 @@ class _Search:
             uphill = ((ahead - following) * (following - p)).sum(-1, keepdim=True) > 0
             momentum = torch.where(uphill, 1.0, momentum)
             next_momentum = (1 + torch.sqrt(1 + 4 * momentum.square())) / 2
-            # fn need not exist beyond the simplex, so what lies ahead is projected too.
+            # fn need not be defined outside the simplex, so the extrapolated point is projected too.
             moved = self._project(following + (momentum - 1) / next_momentum * (following - p))
-            # A row that is done stays where it is.
+            # Rows that have converged do not move.
             ahead = torch.where(residual <= self.tolerance, ahead, moved)
             p, momentum = following, next_momentum
-        raise rule(
-            f"fn must be smooth and strongly convex, so that {max_iterations} steps are enough",
-            expected=f"a fixed-point residual of at most {self.tolerance:.3g}",
-            got=f"{residual.max().item():.3g} ({int((residual > self.tolerance).sum())} rows)",
+        left = int((residual > self.tolerance).sum())
+        raise FenchelError(
+            f"the map of fn must converge to a residual of {self.tolerance:.3g} within"
+            f" {max_iterations} steps, got {residual.max().item():.3g} ({left} rows left);"
+            " fn must be smooth and strongly convex"
         )
 
     def _newton(self, p: Tensor, ahead: Tensor) -> Tensor:
-        """A Newton step from p on its support, for the rows that it brings nearer than `ahead` is."""
+        """A Newton step from p on its support, kept for the rows whose residual it decreases."""
         move = jacobian_product(self.fn, p, -self._slope(p))
         there = self._project(p + torch.where(move.isfinite(), move, 0.0))
         return torch.where(self._residual(there) < self._residual(ahead), there, ahead)
@@ -90,9 +91,9 @@ class _Search:
         return (self._project(p - self._slope(p)) - p).abs().amax(-1, keepdim=True)
 
     def _descend(self, point: Tensor, slope: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-        """A projected gradient step from `point`, as long as the curvature on its way allows.
+        """A projected gradient step from `point`, as long as the curvature along it allows.
 
-        The curvature is taken from gradients: values would differ by less than their rounding.
+        The curvature is computed from gradients; differences of values would be lost in rounding.
         """
         step = GROWTH * step
         while bool((step > SMALLEST_STEP).all()):
@@ -103,14 +104,12 @@ class _Search:
             if not bool(steep.any()):
                 return following, step
             step = torch.where(steep, step / 2, step)
-        raise rule(
-            "fn must be smooth on the simplex",
-            expected="a bounded curvature",
-            got=f"steps below {SMALLEST_STEP}",
+        raise FenchelError(
+            f"fn must have bounded curvature on the simplex, got step sizes below {SMALLEST_STEP}"
         )
 
     def _project(self, point: Tensor) -> Tensor:
-        return ENTMAX.kernel(point.masked_fill(self.absent, -torch.inf), 2.0, None, -1)
+        return ENTMAX.below_autograd(point.masked_fill(self.absent, -torch.inf), 2.0, None, -1)
 
     def _slope(self, p: Tensor) -> Tensor:
         """∇f(p) − x"""
@@ -119,23 +118,20 @@ class _Search:
             (slope,) = torch.autograd.grad(row_values(self.fn, leaf).sum(), leaf)
         slope = torch.where(self.absent, 0.0, slope)
         if not bool(slope.isfinite().all()):
-            raise rule(
-                "fn must be smooth on the simplex, its faces included",
-                expected="finite gradients",
-                got="a gradient that is not finite",
+            raise FenchelError(
+                "fn must have finite gradients on the simplex and its faces, got inf or nan"
             )
         return slope - self.direction
 
 
 def row_values(fn: Function, p: Tensor) -> Tensor:
-    """fn(p), one value a row."""
+    """fn(p), one value per row."""
     values = fn(p)
     if not isinstance(values, Tensor) or values.shape != p.shape[:-1]:
         got = tuple(values.shape) if isinstance(values, Tensor) else type(values).__name__
-        raise rule(
-            "fn maps probabilities (…, d) to one value a row",
-            expected=f"shape {tuple(p.shape[:-1])} for probabilities of shape {tuple(p.shape)}",
-            got=got,
+        raise FenchelError(
+            f"fn must return shape {tuple(p.shape[:-1])} for probabilities of shape"
+            f" {tuple(p.shape)}, got {got}"
         )
     return values
 
@@ -151,16 +147,16 @@ def jacobian_product(fn: Function, p: Tensor, g: Tensor) -> Tensor:
 
         [H 1; 1ᵀ 0] [J g; μ] = [g; 0] on S,    zero off it.
 
-    J is symmetric, and this is Prop. 1 of Niculae & Blondel (2017) restricted to the support. The
-    rows may differ in their supports, so all systems have the size of the largest.
+    J is symmetric; this is Prop. 1 of Niculae & Blondel (2017) restricted to the support. All systems
+    have the size of the largest support.
     """
     if p.numel() == 0:
         return g * p
     columns = p.shape[-1]
     inside = p != 0
-    # A transform such as vmap may have rows of its own, whose supports cannot be looked at.
+    # Under a transform such as vmap, the sizes of supports cannot be read.
     size = columns if is_functorch_wrapped_tensor(p) else int(inside.sum(-1).max().clamp(min=1))
-    # Empty rows get somewhere harmless to evaluate the Hessian at.
+    # For rows without a support, the Hessian is evaluated at the uniform distribution.
     alive = inside.any(-1, keepdim=True)
     point = torch.where(alive, p, 1 / columns)
     index = p.detach().topk(size, dim=-1).indices
@@ -185,7 +181,7 @@ def jacobian_product(fn: Function, p: Tensor, g: Tensor) -> Tensor:
 
 
 def _hessian_on(fn: Function, p: Tensor, index: Tensor) -> Tensor:
-    """The Hessian of fn at every row of p, in the entries that `index` (…, k) lists: (…, k, k)."""
+    """The Hessian of fn at every row of p, restricted to the entries in `index` (…, k): (…, k, k)."""
 
     def column(place: Tensor) -> Tensor:
         direction = torch.zeros_like(p).scatter(-1, place, 1.0)
@@ -198,7 +194,7 @@ def _hessian_on(fn: Function, p: Tensor, index: Tensor) -> Tensor:
 
 @contextmanager
 def _without_hooks() -> Iterator[None]:
-    """Where tensors are saved as they are: `torch.func` refuses the hooks of activation checkpointing."""
+    """Disable saved-tensor hooks (of activation checkpointing, say), which `torch.func` rejects."""
     hooks = []
     while (top := _autograd._top_saved_tensors_default_hooks(True)) is not None:
         hooks.append(top)

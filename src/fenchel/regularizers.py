@@ -1,7 +1,7 @@
-"""Regularizers Ω: value, conjugate, map and loss of one and the same convex function.
+"""Regularizers Ω as objects with a value, a conjugate, a map and a loss.
 
-Everything follows from Ω on the simplex: Ω*(x) = max_p ⟨p, x⟩ − Ω(p) is `max`, its gradient is `map`,
-and Ω(q) + Ω*(x) − ⟨q, x⟩ is `loss`. A temperature γ multiplies Ω.
+Ω*(x) = max_p ⟨p, x⟩ − Ω(p) over the simplex is `max`, its gradient is `map`, and
+Ω(q) + Ω*(x) − ⟨q, x⟩ is `loss`. A temperature γ multiplies Ω.
 """
 
 from __future__ import annotations
@@ -17,33 +17,25 @@ from torch import Tensor
 from fenchel.autocast import rounded_like
 from fenchel.checks import canonical_dim, check_number, check_parameter, check_scores
 from fenchel.kernels.reference.deformed import tsallis, tsallis_derivative
-from fenchel.kernels.reference.entmax_loss import counted
-from fenchel.kernels.reference.fusedmax import fusedmax_penalty
+from fenchel.kernels.reference.fusedmax import fusedmax_penalty, total_variation
 from fenchel.kernels.reference.normmax import norm, norm_derivative
-from fenchel.kernels.reference.oscarmax import oscarmax_penalty
-from fenchel.kernels.reference.penalties import maxima_of_pairs, total_variation
+from fenchel.kernels.reference.oscarmax import maxima_of_pairs, oscarmax_penalty
 from fenchel.kernels.reference.pnormmax import half_squared_norm, half_squared_norm_derivative
-from fenchel.kernels.rows import at_least_float32
 from fenchel.losses.functional import fenchel_young_loss
-from fenchel.losses.operator import entmax_row_loss
-from fenchel.losses.target import probabilities
-from fenchel.maps.entmax import ENTMAX
-from fenchel.maps.fusedmax import FUSEDMAX
-from fenchel.maps.grouped import GroupedMapOperator
-from fenchel.maps.normmax import NORMMAX
-from fenchel.maps.operator import MapOperator
-from fenchel.maps.oscarmax import OSCARMAX
-from fenchel.maps.pnormmax import PNORMMAX
-from fenchel.maps.rule import parts
-from fenchel.maps.value import ValueOperator
+from fenchel.operators.conjugate import ConjugateOperator
+from fenchel.operators.entmax_loss import entmax_row_loss
+from fenchel.operators.layout import at_least_float32
+from fenchel.operators.loss_target import probabilities, zero_ignored
+from fenchel.operators.map_operator import MapOperator, parts
+from fenchel.operators.maps import ENTMAX, FUSEDMAX, NORMMAX, OSCARMAX, PNORMMAX
 
-ENTMAX_VALUE = ValueOperator(ENTMAX, tsallis, tsallis_derivative)
-NORMMAX_VALUE = ValueOperator(NORMMAX, norm, norm_derivative)
-PNORMMAX_VALUE = ValueOperator(PNORMMAX, half_squared_norm, half_squared_norm_derivative)
+ENTMAX_VALUE = ConjugateOperator(ENTMAX, tsallis, tsallis_derivative)
+NORMMAX_VALUE = ConjugateOperator(NORMMAX, norm, norm_derivative)
+PNORMMAX_VALUE = ConjugateOperator(PNORMMAX, half_squared_norm, half_squared_norm_derivative)
 
 
-def _penalised(map_operator: GroupedMapOperator, penalty: Callable[..., Tensor]) -> ValueOperator:
-    """Ω* of ½‖p‖² + λ penalty(p), the penalty taken from the groups."""
+def _penalised(map_operator: MapOperator[Any], penalty: Callable[..., Tensor]) -> ConjugateOperator:
+    """Ω* of ½‖p‖² + λ penalty(p), where the penalty is computed from the groups."""
 
     def omega(p: Tensor, groups: Tensor, value: Any, dim: int, keepdim: bool) -> Tensor:
         return p.square().sum(dim, keepdim=keepdim) / 2 + value * penalty(p, groups, dim, keepdim)
@@ -51,7 +43,7 @@ def _penalised(map_operator: GroupedMapOperator, penalty: Callable[..., Tensor])
     def slope(p: Tensor, groups: Tensor, value: Any, dim: int, keepdim: bool) -> Tensor:
         return penalty(p, groups, dim, keepdim)
 
-    return ValueOperator(map_operator, omega, slope)
+    return ConjugateOperator(map_operator, omega, slope)
 
 
 FUSEDMAX_VALUE = _penalised(FUSEDMAX, fusedmax_penalty)
@@ -59,35 +51,40 @@ OSCARMAX_VALUE = _penalised(OSCARMAX, oscarmax_penalty)
 
 
 class Regularizer(ABC):
-    """A strictly convex Ω on the simplex; subclasses say what γ = 1 means, γ is handled here."""
+    """A strictly convex function Ω on the simplex.
+
+    The temperature `gamma` multiplies Ω: larger values give flatter probabilities. Subclasses define
+    Ω at γ = 1.
+    """
 
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = check_number(gamma, name="gamma", above=0)
 
     def value(self, p: Tensor, dim: int = -1) -> Tensor:
-        """Ω(p), along `dim`."""
+        """Ω(p) along `dim`."""
         check_scores(p, "p")
         dim = canonical_dim(dim, p.ndim)
         return rounded_like(p, self.gamma * self._value(at_least_float32(p), dim))
 
     def max(self, scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
-        """Ω*(x) = max_p ⟨p, x⟩ − Ω(p), the smoothed maximum; −inf for a row with nothing left."""
+        """The smoothed maximum Ω*(x) = max_p ⟨p, x⟩ − Ω(p); −inf for a fully masked row."""
         check_scores(scores)
         return rounded_like(scores, self.gamma * self._max(self._cooled(scores), dim, mask))
 
     def map(self, scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
-        """∇Ω*(x), the probabilities that attain the maximum."""
+        """The probabilities ∇Ω*(x) = argmax_p ⟨p, x⟩ − Ω(p)."""
         check_scores(scores)
         return rounded_like(scores, self._map(self._cooled(scores), dim, mask))
 
     def loss(self, scores: Tensor, target: Tensor, **options: Any) -> Tensor:
-        """The Fenchel–Young loss; options are those of `fenchel.fenchel_young_loss`."""
+        """The Fenchel–Young loss, with the options of `fenchel.fenchel_young_loss`."""
         return fenchel_young_loss(scores, target, self, **options)
 
     def row_loss(self, scores: Tensor, target: Tensor, ignore_index: int, dim: int = -1) -> Tensor:
-        """The loss along the last dimension, one a row, not reduced.
+        """One loss per row, along the last dimension.
 
-        `dim` is where the rows were before they were moved there, and are in a tensor parameter.
+        `dim` is the dimension of the classes before it was moved there; tensor parameters still have
+        it in that place.
         """
         loss = self._moved(scores, dim)._row_loss(self._cooled(scores), target, ignore_index)
         return rounded_like(scores, self.gamma * loss)
@@ -97,14 +94,14 @@ class Regularizer(ABC):
         return self
 
     def _cooled(self, scores: Tensor) -> Tensor:
-        """x/γ, in float32 at least: half precision is rounded once, at the end."""
+        """x/γ, at least in float32: half precision is rounded once, at the end."""
         return at_least_float32(scores) / self.gamma
 
     @abstractmethod
     def _value(self, p: Tensor, dim: int) -> Tensor: ...
 
     def _value_of_target(self, q: Tensor, scores: Tensor) -> Tensor:
-        """Ω(q) along the last dimension, where scores of −inf say which entries there are."""
+        """Ω(q) along the last dimension, over the entries whose score is not −inf."""
         return self._value(q, -1)
 
     @abstractmethod
@@ -117,15 +114,16 @@ class Regularizer(ABC):
         q = probabilities(target, scores, ignore_index)
         attained = torch.where(q > 0, q * scores, 0.0).sum(-1)
         loss = self._value_of_target(q, scores) + self._max(scores, -1, None) - attained
+        loss = loss - loss.detach().clamp(max=0)  # rounding may cause −1e-6; the gradient stays
         loss = torch.where(scores.isneginf().all(-1), torch.inf, loss)
-        return torch.where(counted(target, ignore_index), loss, 0.0)
+        return zero_ignored(loss, target, ignore_index)
 
 
 class _Parametric(Regularizer):
-    """An Ω with a parameter of the map's name, a number or a tensor with one value a row."""
+    """An Ω with a parameter, named as in its map: a number, or a tensor with one value per row."""
 
     _operator: MapOperator[Any]
-    _conjugate: ValueOperator
+    _conjugate: ConjugateOperator
 
     def __init__(self, parameter: float | Tensor, gamma: float) -> None:
         super().__init__(gamma)
@@ -143,7 +141,7 @@ class _Parametric(Regularizer):
         return getattr(self, self._operator.parameter)
 
     def _parameter(self, scores: Tensor, dim: int) -> float | Tensor:
-        """The parameter, with as many dimensions as the scores if it is a tensor."""
+        """The parameter; a tensor has as many dimensions as the scores."""
         name, above = self._operator.parameter, self._operator.above
         return check_parameter(self._given, scores, dim, name=name, above=above)
 
@@ -162,7 +160,7 @@ class _Parametric(Regularizer):
 
 
 class _Entropy(_Parametric):
-    """What the negative entropies share: they are Tsallis' at some α."""
+    """Tsallis negentropies: Ω(p) = (Σ p^α − 1)/(α(α−1))."""
 
     _operator, _conjugate = ENTMAX, ENTMAX_VALUE
     alpha: float | Tensor
@@ -176,7 +174,7 @@ class _Entropy(_Parametric):
 
 @final
 class Shannon(_Entropy):
-    r"""Ω(p) = γ Σ p log p; its map is softmax and its conjugate log-sum-exp.
+    r"""The Shannon negentropy Ω(p) = γ Σ p log p; its map is softmax, its conjugate log-sum-exp.
 
     >>> import torch, fenchel
     >>> fenchel.Shannon().max(torch.tensor([1.0, 0.5, -1.0]))
@@ -192,7 +190,7 @@ class Shannon(_Entropy):
 
 @final
 class Gini(_Entropy):
-    r"""Ω(p) = γ (‖p‖² − 1)/2; its map is sparsemax.
+    r"""The Gini negentropy Ω(p) = γ (‖p‖² − 1)/2; its map is sparsemax.
 
     >>> import torch, fenchel
     >>> fenchel.Gini(gamma=0.5).map(torch.tensor([0.5, 0.25, -0.5]))
@@ -208,7 +206,9 @@ class Gini(_Entropy):
 
 @final
 class Tsallis(_Entropy):
-    r"""Ω(p) = γ (Σ p^α − 1)/(α(α−1)); its map is α-entmax. α may be a tensor, as in `entmax`.
+    r"""The Tsallis negentropy Ω(p) = γ (Σ p^α − 1)/(α(α−1)); its map is α-entmax.
+
+    α is a number or a tensor, as in `fenchel.entmax`. α = 1 is `Shannon`, α = 2 is `Gini`.
 
     >>> import torch, fenchel
     >>> omega, x = fenchel.Tsallis(alpha=1.5), torch.tensor([1.0, 0.5, -1.0])
@@ -222,7 +222,7 @@ class Tsallis(_Entropy):
 
 @final
 class Norm(_Parametric):
-    r"""Ω(p) = γ ‖p‖_α; its map is normmax.
+    r"""The norm Ω(p) = γ ‖p‖_α; its map is normmax.
 
     >>> import torch, fenchel
     >>> fenchel.Norm(alpha=2.0).max(torch.tensor([1.0, 0.5, -1.0]))
@@ -241,7 +241,7 @@ class Norm(_Parametric):
 
 @final
 class PNorm(_Parametric):
-    r"""Ω(p) = γ ½‖p‖_s², with the exponent s of `pnormmax`; its map is pnormmax.
+    r"""Half the squared norm Ω(q) = γ ½‖q‖_p²; its map is pnormmax.
 
     >>> import torch, fenchel
     >>> fenchel.PNorm(1.5).max(torch.tensor([1.0, 0.5, -1.0]))
@@ -259,13 +259,13 @@ class PNorm(_Parametric):
 
 
 class _Penalised(_Parametric):
-    """½‖p‖² and a penalty of some strength."""
+    """½‖p‖² + λ penalty(p), with the strength λ."""
 
     strength: float | Tensor
 
     @abstractmethod
     def _penalty(self, p: Tensor, present: Tensor) -> Tensor:
-        """The penalty along the last dimension, which stays with size 1."""
+        """The penalty along the last dimension, which is kept with size 1."""
 
     def _value(self, p: Tensor, dim: int) -> Tensor:
         return self._value_among(p, torch.ones_like(p, dtype=torch.bool), dim)
@@ -283,7 +283,7 @@ class _Penalised(_Parametric):
 
 @final
 class Fused(_Penalised):
-    r"""Ω(p) = γ (½‖p‖² + λ Σ |p_{i+1} − p_i|), with λ the strength; its map is fusedmax.
+    r"""The fused penalty Ω(p) = γ (½‖p‖² + λ Σ |p_{i+1} − p_i|) with strength λ; its map is fusedmax.
 
     >>> import torch, fenchel
     >>> fenchel.Fused(strength=0.1).max(torch.tensor([0.0, 0.9, 1.0, 0.7, 0.1]))
@@ -301,7 +301,7 @@ class Fused(_Penalised):
 
 @final
 class Oscar(_Penalised):
-    r"""Ω(p) = γ (½‖p‖² + λ Σ_{i<j} max(p_i, p_j)), with λ the strength; its map is oscarmax.
+    r"""The OSCAR penalty Ω(p) = γ (½‖p‖² + λ Σ_{i<j} max(p_i, p_j)) with strength λ; its map is oscarmax.
 
     >>> import torch, fenchel
     >>> fenchel.Oscar(strength=0.1).max(torch.tensor([0.0, 0.7, -0.1, 0.8, 0.2]))

@@ -218,11 +218,11 @@ def broken(message: str):
 
 @pytest.mark.parametrize("density", [Triangular, TruncatedParabola])
 def test_parameters_of_a_density_are_numbers_or_real_tensors(density):
-    with broken("scale must be a real tensor: expected a floating-point dtype, got torch.int64"):
+    with broken("scale must be a floating-point tensor, got torch.int64"):
         density(torch.zeros(3), torch.ones(3, dtype=torch.long))
-    with broken(r"loc and scale must match: expected shapes that broadcast, got \(3,\) and \(7,\)"):
+    with broken(r"loc and scale must have shapes that broadcast, got \(3,\) and \(7,\)"):
         density(torch.zeros(3), torch.ones(7))
-    with broken("scale must be where loc is: expected cpu, got meta"):
+    with broken(r"scale must be on the device of loc \(cpu\), got meta"):
         density(torch.zeros(3), torch.ones(3, device="meta"))
     assert density(0, np.float32(1.0)).log_prob(0.0) == density(0.0, 1.0).log_prob(torch.zeros(()))
 
@@ -230,30 +230,28 @@ def test_parameters_of_a_density_are_numbers_or_real_tensors(density):
 def test_a_gaussian_takes_the_wider_dtype_of_its_parameters():
     density = BetaGaussian(torch.zeros(2), EYE.double(), 1.5)
     assert density.rsample().dtype == density.log_prob(torch.zeros(2)).dtype == torch.float64
-    with broken("a matrix must have a factor: expected torch.float32 or torch.float64, got"):
+    with broken("loc and covariance_matrix must be torch.float32 or torch.float64, got"):
         BetaGaussian(torch.zeros(2).half(), EYE.half())
 
 
 def test_the_shannon_negentropy_is_known_or_refused():
     mixture = Mixture(THIRDS, torch.rand(3), torch.ones(3)).distribution()
     assert isinstance(mixture, MixtureSameFamily)
-    with broken("the negentropy must be known: expected .*, got MixtureSameFamily"):
+    with broken("density must be one of fenchel.continuous, .* got MixtureSameFamily"):
         tsallis_negentropy(mixture, 1.0)
     torch.testing.assert_close(tsallis_negentropy(Gamma(2.0, 1.0), 1.0), -Gamma(2.0, 1.0).entropy())
 
 
 def test_coefficients_are_those_of_the_values():
-    with broken(
-        r"coefficients are those of the values: expected shape \(2, 4, 4\), got \(2, 3, 4\)"
-    ):
+    with broken(r"coefficients must have shape \(2, 4, 4\), got \(2, 3, 4\)"):
         POOLED(**SEEN, coefficients=SEEN["values"])
-    with broken("query must have the layer's size: expected size 4, got 5"):
+    with broken("query must have size 4, got 5"):
         POOLED(**{**SEEN, "query": torch.zeros(2, 5)})
 
 
 def test_modes_have_weights_and_places():
     parts = torch.rand(2), torch.ones(2)
-    with broken("every mode has a weight: expected finite numbers from 0 on, got others"):
+    with broken("mixing must be at least 0 and finite, got other weights"):
         Mixture(torch.tensor([0.5, -0.5]), *parts).distribution()
-    with broken(r"every mode has a place: expected a shape \(3,\) on the line, .* got \(2,\)"):
+    with broken(r"loc must have shape \(3,\), or \(3, D\) in D dimensions, got \(2,\)"):
         Mixture(THIRDS, *parts).expectation(LINE)

@@ -72,17 +72,32 @@ def test_pooled_parameters_are_sigmoid_and_softplus():
     torch.testing.assert_close(context, expected)
 
 
-@pytest.mark.parametrize("name", ["moments 1d", "moments 2d"])
-def test_moment_parameters_are_those_of_the_discrete_attention(name):
-    layer, dims = layers()[name], int(name[-2])
+def test_on_the_line_parameters_are_the_moments_of_the_discrete_attention():
+    layer = layers()["moments 1d"]
     query, values = inputs(3)
-    _, density = layer(query, values, positions=positions(name))
+    _, density = layer(query, values)
     _, weights = layer.parameters_of.attentions[0](query, values)
-    places = regular_positions(*(positions(name) or (12,)), dtype=torch.float64)
-    floor = 1 / (12 * 12**2) if dims == 1 else 1 / (12 * 12)
-    loc, variance = attention_moments(weights, places, floor, dims=dims)
+    places = regular_positions(12, dtype=torch.float64)
+    loc, variance = attention_moments(weights, places, 1 / (12 * 12**2))
     torch.testing.assert_close(density.loc.reshape(loc.shape), loc)
     torch.testing.assert_close(density.variance.reshape(variance.shape), variance)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_in_the_plane_the_density_has_the_moments_of_the_discrete_attention(alpha):
+    layer = layers(alpha=alpha)["moments 2d"]
+    query, values = inputs(3)
+    _, density = layer(query, values, positions=(3, 4))
+    _, weights = layer.parameters_of.attentions[0](query, values)
+    places = regular_positions(3, 4, dtype=torch.float64)
+    loc, covariance = attention_moments(weights, places, 1 / (12 * 12), dims=2)
+    found = density.modes(alpha)
+    torch.testing.assert_close(found.mean.reshape(loc.shape), loc)
+    actual = found.covariance_matrix if alpha == 1 else found.covariance
+    torch.testing.assert_close(actual.reshape(covariance.shape), covariance)
+    if alpha == 2:
+        by_paper = 9 * torch.pi * torch.det(covariance).sqrt()[..., None, None] * covariance
+        torch.testing.assert_close(density.variance.reshape(covariance.shape), by_paper)
 
 
 @pytest.mark.parametrize("dims", ["1d", "2d"])

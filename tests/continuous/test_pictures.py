@@ -76,11 +76,11 @@ def test_gaussians_and_paraboloids_are_drawn_alike():
 
 def test_what_cannot_be_drawn_says_so():
     line = TruncatedParabola(torch.tensor([0.2, 0.7]), torch.tensor([0.02, 0.1]))
-    with pytest.raises(FenchelError, match=r"one density is drawn.*got batch \(2,\)"):
+    with pytest.raises(FenchelError, match=r"must be a single density.*got batch shape \(2,\)"):
         plot.density_over_text(WORDS, line)
-    with pytest.raises(FenchelError, match=r"one density.*on the plane.*events \(\)"):
+    with pytest.raises(FenchelError, match=r"single density on the plane.*event shape \(\)"):
         plot.ellipse_over_image(torch.rand(4, 4), TruncatedParabola(0.2, 0.1))
-    with pytest.raises(FenchelError, match="a text has words"):
+    with pytest.raises(FenchelError, match="words must contain at least one word"):
         plot.density_over_text([], TruncatedParabola(0.2, 0.1))
 
 

@@ -12,11 +12,16 @@ from torch import Tensor
 from tests.kernels.interpreted import DEVICE, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import entmax, entmax_loss, weight_gradient
-    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
-    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
-    from fenchel.kernels.triton.losses import forward, kept
-    from fenchel.kernels.triton.rows import long_rows
+    from fenchel.kernels.triton.entmax import backward, long_rows, near_softmax
+    from fenchel.kernels.triton.entmax_loss import (
+        alpha_gradient,
+        saved_for_backward,
+    )
+    from fenchel.kernels.triton.entmax_loss import backward as loss_backward
+    from fenchel.kernels.triton.entmax_loss import near_softmax as loss_near_softmax
+    from fenchel.kernels.triton.launch import tile_shapes
+    from fenchel.kernels.triton.launch.tile_shapes import ceil_div, next_power_of_two
+    from fenchel.kernels.triton.linear_entmax_loss import weight_gradient
 
 ACCURACY = 2e-7
 IGNORED = -100
@@ -24,22 +29,26 @@ IGNORED = -100
 
 def stream_short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels that stream over rows take those that others would hold."""
-    for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
+    for name in ("MAX_TILE_COLUMNS", "MAX_POWER_TILE_COLUMNS"):
         monkeypatch.setattr(tile_shapes, name, 4)
-    monkeypatch.setattr(long_row_shapes, "SOFTMAX_BLOCK", 4)
-    monkeypatch.setattr(long_row_shapes, "MOST_PARTS", 2)
-    monkeypatch.setattr(entmax, "LONGEST_BACKWARD", 4)
-    monkeypatch.setattr(entmax, "BACKWARD_BLOCK", 16)
-    monkeypatch.setattr(tile_shapes, "LONGEST_LOSS_TILE", 4)
-    monkeypatch.setattr(entmax, "near_rows_shape", lambda *_: tile_shapes.Tile(2, 1, 4, 1, 2))
-    monkeypatch.setattr(forward, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
-    for module in (long_rows, kept, entmax_loss, weight_gradient):
+    monkeypatch.setattr(tile_shapes, "SOFTMAX_PART_COLUMNS", 4)
+    monkeypatch.setattr(tile_shapes, "MAX_PARTS_AT_ONCE", 2)
+    monkeypatch.setattr(backward, "MAX_BACKWARD_TILE_COLUMNS", 4)
+    monkeypatch.setattr(backward, "BACKWARD_BLOCK_COLUMNS", 16)
+    monkeypatch.setattr(tile_shapes, "MAX_LOSS_TILE_COLUMNS", 4)
+    monkeypatch.setattr(
+        near_softmax, "near_softmax_tile", lambda *_: tile_shapes.Tile(2, 1, 4, 1, 2)
+    )
+    monkeypatch.setattr(
+        loss_near_softmax, "near_softmax_loss_tile", lambda: tile_shapes.Tile(4, 1, 4, 1)
+    )
+    for module in (long_rows, saved_for_backward, loss_backward, alpha_gradient, weight_gradient):
         monkeypatch.setattr(module, "groups_shape", _small_groups)
 
 
-def _small_groups(columns: int) -> long_row_shapes.Groups:
-    groups = ceiling(columns, 4)
-    return long_row_shapes.Groups(4, groups, power_of_two(groups), 4, 1, 2, 1)
+def _small_groups(columns: int) -> tile_shapes.Groups:
+    groups = ceil_div(columns, 4)
+    return tile_shapes.Groups(4, groups, next_power_of_two(groups), 4, 1, 2, 1)
 
 
 def tensor(*shape: int, scale: float = 1.0) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import weight_gradient
+    from fenchel.kernels.triton.linear_entmax_loss import weight_gradient
 
 pytestmark = MARKS
 
@@ -23,10 +23,10 @@ def test_full_rows_are_added_to_the_sum(
     """`few` rows have lists: then the others are multiplied, or all of them, or none."""
     tile = weight_gradient.Product(16, 16, 16, {"num_warps": 1})
     monkeypatch.setattr(weight_gradient, "TILE", tile)
-    monkeypatch.setattr(weight_gradient, "DESCRIBED_TILE", tile)
-    monkeypatch.setattr(weight_gradient, "DESCRIBED_PROGRAMS", 4)
+    monkeypatch.setattr(weight_gradient, "DESCRIPTOR_TILE", tile)
+    monkeypatch.setattr(weight_gradient, "DESCRIPTOR_PROGRAMS", 4)
     if not described:
-        monkeypatch.setattr(weight_gradient, "describable", lambda _: False)
+        monkeypatch.setattr(weight_gradient, "fits_descriptor", lambda _: False)
     hidden = torch.randn(ROWS, WIDTH).to(DEVICE, torch.float16)
     slopes = torch.randn(ROWS, CLASSES).to(DEVICE, torch.float16)
     before = torch.randn(CLASSES, WIDTH).to(DEVICE, torch.float16)
@@ -34,7 +34,7 @@ def test_full_rows_are_added_to_the_sum(
     out = torch.empty_like(before)
     total = weight_gradient.SparseWeightGradient(out, hidden, target, ROWS)
     out.copy_(before)
-    total.counts.fill_(weight_gradient.LONGEST + 1)
+    total.counts.fill_(weight_gradient.MAX_LISTED_ENTRIES + 1)
     total.counts[:few] = 0
     total.classes.fill_(CLASSES)
     total.add(slopes, 0, None, before)
@@ -44,6 +44,10 @@ def test_full_rows_are_added_to_the_sum(
 
 def test_descriptors_want_rows_at_multiples_of_16_bytes() -> None:
     matrix = torch.zeros(3, 16, dtype=torch.float16, device=DEVICE)
-    assert weight_gradient.describable(matrix) == weight_gradient.is_large(matrix.device)
-    assert not weight_gradient.describable(matrix[:, 1:])
-    assert not weight_gradient.describable(torch.zeros(3, 15, dtype=torch.float16, device=DEVICE))
+    assert weight_gradient.fits_descriptor(matrix) == weight_gradient.is_hopper_or_later(
+        matrix.device
+    )
+    assert not weight_gradient.fits_descriptor(matrix[:, 1:])
+    assert not weight_gradient.fits_descriptor(
+        torch.zeros(3, 15, dtype=torch.float16, device=DEVICE)
+    )

@@ -16,10 +16,15 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
     from fenchel.kernels.triton import entmax_loss
-    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
-    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
-    from fenchel.kernels.triton.losses import forward, kept
-    from fenchel.kernels.triton.rows import long_rows
+    from fenchel.kernels.triton.entmax import long_rows
+    from fenchel.kernels.triton.entmax_loss import (
+        alpha_gradient,
+        backward,
+        near_softmax,
+        saved_for_backward,
+    )
+    from fenchel.kernels.triton.launch import tile_shapes
+    from fenchel.kernels.triton.launch.tile_shapes import ceil_div, next_power_of_two
 
 pytestmark = MARKS
 
@@ -30,15 +35,17 @@ OPTIONS = (IGNORED, 0.0)
 
 @pytest.fixture(autouse=True)
 def _short_rows_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (long_rows, kept, entmax_loss):
+    for module in (long_rows, saved_for_backward, backward, alpha_gradient):
         monkeypatch.setattr(module, "groups_shape", _small_groups)
-    monkeypatch.setattr(tile_shapes, "LONGEST_LOSS_TILE", 4)
-    monkeypatch.setattr(forward, "near_loss_shape", lambda: tile_shapes.Tile(4, 1, 4, 1))
+    monkeypatch.setattr(tile_shapes, "MAX_LOSS_TILE_COLUMNS", 4)
+    monkeypatch.setattr(
+        near_softmax, "near_softmax_loss_tile", lambda: tile_shapes.Tile(4, 1, 4, 1)
+    )
 
 
-def _small_groups(columns: int) -> long_row_shapes.Groups:
-    groups = ceiling(columns, 4)
-    return long_row_shapes.Groups(4, groups, power_of_two(groups), 4, 1, 2, 1)
+def _small_groups(columns: int) -> tile_shapes.Groups:
+    groups = ceil_div(columns, 4)
+    return tile_shapes.Groups(4, groups, next_power_of_two(groups), 4, 1, 2, 1)
 
 
 def _problem(scale: float) -> tuple[Tensor, Tensor]:
@@ -101,7 +108,7 @@ def _spoil_unlisted(scores: Tensor, listed: Tensor) -> int:
 
 def _rooms(alpha: float | Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Room for the listed groups, and for the support's smallest score and its probability."""
-    numbers = entmax_loss.kept_numbers(CLASSES, target, alpha)
+    numbers = entmax_loss.listed_numbers(CLASSES, target, alpha)
     listed = torch.empty(7, numbers, dtype=torch.int32, device=DEVICE)
     return listed, torch.empty(7, entmax_loss.support_numbers(alpha), device=DEVICE)
 
@@ -156,6 +163,6 @@ def test_rows_of_which_much_is_listed_are_read_throughout() -> None:
 
 def test_nothing_is_listed_where_no_score_is_left_out() -> None:
     target = torch.zeros(7, dtype=torch.int64, device=DEVICE)
-    assert [entmax_loss.kept_numbers(CLASSES, target, alpha) for alpha in (1.0, 1.02)] == [0, 0]
-    assert entmax_loss.kept_numbers(CLASSES, target.float(), 1.5) == 0
-    assert entmax_loss.kept_numbers(4, target, 1.5) == 0
+    assert [entmax_loss.listed_numbers(CLASSES, target, alpha) for alpha in (1.0, 1.02)] == [0, 0]
+    assert entmax_loss.listed_numbers(CLASSES, target.float(), 1.5) == 0
+    assert entmax_loss.listed_numbers(4, target, 1.5) == 0

@@ -17,8 +17,8 @@ from fenchel.kernels.reference.deformed import (
     tsallis_derivative,
 )
 from fenchel.kernels.reference.entmax import entmax_normalizer
+from fenchel.kernels.reference.newton import solve_decreasing
 from fenchel.kernels.reference.normmax import norm, norm_derivative
-from fenchel.kernels.reference.threshold import solve_decreasing
 from tests import oracle
 
 POINTS = [

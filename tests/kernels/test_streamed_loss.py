@@ -15,10 +15,16 @@ from fenchel.kernels.reference import entmax_loss as reference
 from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton import entmax_loss, scaling
-    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
-    from fenchel.kernels.triton.launch.alpha import ENTMAX15, SOFTMAX, SPARSEMAX
-    from fenchel.kernels.triton.losses import forward, kept
+    from fenchel.kernels.triton import entmax_loss, linear_entmax_loss
+    from fenchel.kernels.triton.entmax_loss import (
+        alpha_gradient,
+        backward,
+        in_place,
+        saved_for_backward,
+    )
+    from fenchel.kernels.triton.launch import tile_shapes
+    from fenchel.kernels.triton.launch.parameters import ENTMAX15, SOFTMAX, SPARSEMAX
+    from fenchel.kernels.triton.linear_entmax_loss import weight_gradient
 
 pytestmark = MARKS
 
@@ -28,11 +34,11 @@ SPARSE, FLAT, HALF_FLAT, NOT_A_NUMBER, EMPTY, OFF, LEFT_OUT, INFINITE, SURE = ra
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = long_row_shapes.Groups(4, CLASSES // 4, 16, 4, 1, 2, 1)
-    monkeypatch.setattr(entmax_loss, "streams_losses", lambda *_: True)
-    for module in (forward, kept, entmax_loss):
+    groups = tile_shapes.Groups(4, CLASSES // 4, 16, 4, 1, 2, 1)
+    monkeypatch.setattr(in_place, "streams_losses", lambda *_: True)
+    for module in (in_place, saved_for_backward, backward, alpha_gradient):
         monkeypatch.setattr(module, "groups_shape", lambda _: groups)
-    monkeypatch.setattr(forward, "streamed_loss_shape", lambda: tile_shapes.Tile(2, 1, 8, 1))
+    monkeypatch.setattr(in_place, "streamed_loss_tile", lambda: tile_shapes.Tile(2, 1, 8, 1))
 
 
 def _problem(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,7 +111,7 @@ def test_many_long_rows_in_half_precision_are_streamed() -> None:
         for rows in (16, 512)
         for columns in (4096, 128256)
         for size in (2, 4)
-        if long_row_shapes.streams_losses(kinds[alpha].value, rows, columns, size)
+        if tile_shapes.streams_losses(kinds[alpha].value, rows, columns, size)
     }
     assert chosen == {(1.5, 512, 128256, 2), (2.0, 512, 128256, 2)}
 
@@ -114,8 +120,8 @@ def test_many_long_rows_in_half_precision_are_streamed() -> None:
 def test_numbers_are_scaled_unless_that_leaves_them_as_they_are(
     factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scaling, "PROGRAMS", 2)
+    monkeypatch.setattr(weight_gradient, "MAX_SCALE_PROGRAMS", 2)
     numbers = torch.randn(3, 5000, device=DEVICE).half()
     expected = (numbers.float() * factor).half()
-    scaling.scale(numbers, torch.tensor(factor, device=DEVICE))
+    linear_entmax_loss.scale(numbers, torch.tensor(factor, device=DEVICE))
     torch.testing.assert_close(numbers, expected, rtol=0, atol=0, equal_nan=True)

@@ -22,7 +22,7 @@ with defining_kernels():
 
     from fenchel.kernels.triton import entmax, entmax_loss
     from fenchel.kernels.triton.launch import addressing
-    from fenchel.kernels.triton.tiles.memory import tile_rows
+    from fenchel.kernels.triton.tiles.layout import tile_rows
 
     @triton.jit
     def _write_rows_of_tile(out, tile, R: tl.constexpr) -> None:

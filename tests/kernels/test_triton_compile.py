@@ -48,19 +48,18 @@ THRESHOLD_PROBLEMS = (  # columns, dtype, whether there is a mask, alpha or k
     (LONG, torch.float32, True, EACH_ROW),
 )
 KERNELS = {
-    "entmax_tile", "entmax_listed", "entmax_each_row", "entmax_halves", "entmax_streamed",
-    "entmax_near_rows", "entmax_ordered_rows", "count_kinds", "order_rows",
-    "backward_tile", "backward_blocks",
-    "group_maxima", "solve_groups", "write_groups", "loss_tile", "loss_groups",
-    "terms_rows", "slope_tile", "alpha_rows", "smooth_rows", "slope_groups", "slope_of_groups",
-    "loss_streamed", "loss_near_rows",
-    "softmax_parts", "write_softmax", "softmax_loss_rows",
-    "list_rows", "name_full_rows", "add_full_rows", "add_all_rows", "sum_classes",
-    "multiply_full_rows", "use_lists", "scale_blocks",
-    "list_candidates", "prox_lanes", "prox_slow_rows", "write_fused", "sort_rows", "find_support",
-    "pool_lanes", "write_clusters", "grouped_rows", "pnormmax_rows", "pnormmax_pull_back",
-    "normmax_rows", "normmax_pull_back", "norm_tile", "solve_norm_groups",
-    "budget_tile", "solve_budget_groups", "write_above_threshold",
+    "entmax_tile", "entmax_largest_scores", "entmax_alpha_per_row", "entmax_packed_half",
+    "entmax_streamed", "entmax_near_softmax", "entmax_sorted_rows", "count_kinds",
+    "sort_rows_by_kind", "entmax_backward_tile", "entmax_backward_blocks", "group_maxima",
+    "solve_groups", "write_groups", "loss_tile", "loss_groups", "probability_loss_rows",
+    "loss_gradient_tile", "alpha_gradient_rows", "label_smoothing_rows", "loss_gradient_groups",
+    "loss_gradient_listed_groups", "loss_streamed", "loss_near_softmax", "softmax_parts",
+    "write_softmax", "softmax_loss_rows", "list_entries", "number_full_rows", "add_full_rows",
+    "add_all_rows", "sum_listed_weights", "multiply_full_rows", "sum_listed_hidden",
+    "scale_blocks", "list_candidates", "prox_lanes", "prox_by_knots", "write_fused", "sort_rows",
+    "find_oscar_support", "pool_lanes", "write_clusters", "group_backward_rows", "pnormmax_rows",
+    "pnormmax_backward_rows", "normmax_rows", "normmax_backward_rows", "normmax_tile",
+    "solve_normmax_groups", "budget_tile", "solve_budget_groups", "write_clipped_scores",
     "threshold_backward_tile", "threshold_backward_blocks",
 }  # fmt: skip
 
@@ -118,18 +117,18 @@ def _halves_calls() -> None:
 
 def _streamed_calls() -> None:
     from fenchel.kernels.triton import entmax
-    from fenchel.kernels.triton.launch import long_row_shapes
+    from fenchel.kernels.triton.launch import tile_shapes
 
-    long_row_shapes.STREAMED_ROWS = 2  # so many rows as it takes otherwise need not exist
+    tile_shapes.STREAMED_MIN_ROWS = 2  # so that two rows are enough
     for dtype, columns, alpha in ((torch.float32, 131072, 2.0), (torch.bfloat16, 128256, USUAL)):
         entmax.entmax(torch.empty(2, columns, dtype=dtype), alpha)
 
 
 def _streamed_loss_calls() -> None:
     from fenchel.kernels.triton import entmax_loss
-    from fenchel.kernels.triton.launch import long_row_shapes
+    from fenchel.kernels.triton.launch import tile_shapes
 
-    long_row_shapes.STREAMED_LOSSES = 2
+    tile_shapes.STREAMED_LOSS_MIN_ROWS = 2
     index, grad = torch.zeros(2, dtype=torch.int64), torch.ones(()).expand(2)
     for dtype, columns, alpha in ((torch.float16, 65537, 2.0), (torch.bfloat16, 128256, USUAL)):
         scores = torch.empty(2, columns, dtype=dtype)
@@ -138,18 +137,19 @@ def _streamed_loss_calls() -> None:
 
 def _ordered_calls() -> None:
     from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.entmax import alpha_per_row
 
-    entmax.ORDERED_TILES = 1  # so many rows as it takes otherwise need not exist
+    alpha_per_row.MIN_SORTED_TILES = 1  # so that two rows are enough
     entmax.entmax(torch.empty(2, SHORT), EACH_ROW)
 
 
 def _layer_calls() -> None:
     """The loss of long rows with what its gradient keeps, and the gradients of a layer."""
-    from fenchel.kernels.triton import entmax_loss, scaling, weight_gradient
+    from fenchel.kernels.triton import entmax_loss, linear_entmax_loss
 
     scores, hidden = (torch.empty(2, size, dtype=torch.bfloat16) for size in (LONG, 64))
     index = torch.zeros(2, dtype=torch.int64)
-    numbers = entmax_loss.kept_numbers(LONG, index, USUAL)
+    numbers = entmax_loss.listed_numbers(LONG, index, USUAL)
     listed = torch.empty(2, numbers, dtype=torch.int32)
     for alpha in (USUAL, 1.3, 2.5, EACH_ROW):
         found = listed, torch.empty(2, entmax_loss.support_numbers(alpha))
@@ -160,11 +160,11 @@ def _layer_calls() -> None:
             entmax_loss.entmax_loss_alpha(scores, index, alpha, *rest)
     weight = torch.empty(LONG, 64, dtype=torch.bfloat16)
     for by_weight in (weight, weight.float()):
-        total = weight_gradient.SparseWeightGradient(by_weight, hidden, index, 2)
-        total.list_part(scores, total.room(2), 0, 0)
+        total = linear_entmax_loss.SparseWeightGradient(by_weight, hidden, index, 2)
+        total.list_part(scores, total.empty_support_groups(2), 0, 0)
         total.add(scores, 0, torch.empty_like(hidden), weight)
         total.finish(2)
-        scaling.scale(by_weight, torch.ones(()))
+        linear_entmax_loss.scale(by_weight, torch.ones(()))
 
 
 def _shared_calls() -> None:

@@ -18,11 +18,11 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
     from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.entmax import alpha_per_row, forward, row_order
     from fenchel.kernels.triton.launch import tile_shapes
     from fenchel.kernels.triton.launch.addressing import address
-    from fenchel.kernels.triton.launch.alpha import TAME as TAME_CONSTANT
-    from fenchel.kernels.triton.launch.whole_numbers import power_of_two
-    from fenchel.kernels.triton.rows import row_order
+    from fenchel.kernels.triton.launch.parameters import HALLEY_MAX_EPS as HALLEY_MAX_EPS_CONSTANT
+    from fenchel.kernels.triton.launch.tile_shapes import next_power_of_two
 
 pytestmark = MARKS
 
@@ -31,26 +31,26 @@ BORDERS = (1.0, 1.0625, 1.45, 1.5, 2.0)  # between kinds, and alphas with kernel
 ALPHAS = (0.6, 0.98, *BORDERS, 1.02, 1.3, 1.4500001, 1.8, 1.9999999, 2.0000002, 3.0)
 SHAPES = {"some rows": (19, 23), "one row": (14, 40)}
 ENTRIES = 4  # columns a thread
-TAME = TAME_CONSTANT.value
+HALLEY_MAX_EPS = HALLEY_MAX_EPS_CONSTANT.value
 
 
 @pytest.fixture(params=list(SHAPES))
 def shape(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     rows, columns = SHAPES[request.param]
-    width = power_of_two(columns)
+    width = next_power_of_two(columns)
     height = 4 if request.param == "some rows" else 1
     tile = tile_shapes.Tile(width // 16, height, 16, 1, ENTRIES)
-    monkeypatch.setattr(entmax, "forward_tile_shape", lambda *_: tile)
+    monkeypatch.setattr(forward, "forward_tile", lambda *_: tile)
     return rows, columns
 
 
 @pytest.fixture
 def in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are put in order, however few they are, from several blocks that are added up in parts."""
-    monkeypatch.setattr(entmax, "ORDERED_TILES", 1)
-    monkeypatch.setattr(entmax, "ORDERED_ROWS", 1)
-    monkeypatch.setattr(row_order, "BLOCK", 8)
-    monkeypatch.setattr(row_order, "MOST_COUNTS", 2)
+    monkeypatch.setattr(alpha_per_row, "MIN_SORTED_TILES", 1)
+    monkeypatch.setattr(alpha_per_row, "MIN_SORTED_ROWS", 1)
+    monkeypatch.setattr(row_order, "COUNTED_ROWS", 8)
+    monkeypatch.setattr(row_order, "MAX_COUNTS_AT_ONCE", 2)
 
 
 def _alphas(rows: int) -> Tensor:
@@ -92,7 +92,7 @@ def test_rows_may_be_put_in_order_first(
     shape: tuple[int, int], wide: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where columns lie far apart, and offsets may need 64 bits."""
-    monkeypatch.setattr(entmax, "WIDE", wide)
+    monkeypatch.setattr(alpha_per_row, "MIN_INT64_OFFSET", wide)
     scores, alphas = _scores(*shape, 1.0), _alphas(shape[0])
     scores[3], scores[4, 1], alphas[7] = -math.inf, math.nan, math.nan
     p = entmax.entmax(scores.T.contiguous(), alphas.T, dim=0).T
@@ -108,11 +108,11 @@ def test_an_order_holds_every_row_in_tiles_of_one_kind(height: int) -> None:
     """The last row of a kind comes again in the rest of its tile."""
     alphas = _alphas(45)
     rows, _, (steps,) = address(-1, alphas)
-    tiles, starts, order = row_order.order_by_kind(alphas, rows, steps, height, wide=False)
+    tiles, starts, order = row_order.sort_by_kind(alphas, rows, steps, height, wide=False)
     second, third, end = (number * height for number in starts.tolist()[:3])
     assert end <= tiles * height
     eps = alphas[:, 0] - 1
-    kinds = eps <= TAME, (eps > TAME) & (eps <= 1), eps > 1
+    kinds = eps <= HALLEY_MAX_EPS, (eps > HALLEY_MAX_EPS) & (eps <= 1), eps > 1
     for kind, places in zip(
         kinds, (order[:second], order[second:third], order[third:end]), strict=True
     ):

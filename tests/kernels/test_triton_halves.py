@@ -17,9 +17,10 @@ from tests.kernels.long_rows import ACCURACY, assert_exact, rows_of_every_sort
 
 with defining_kernels():
     from fenchel.kernels.triton import entmax
+    from fenchel.kernels.triton.entmax import forward, packed_half
     from fenchel.kernels.triton.launch import tile_shapes
     from fenchel.kernels.triton.launch.addressing import Rows
-    from fenchel.kernels.triton.launch.alpha import SOFTMAX, SPARSEMAX
+    from fenchel.kernels.triton.launch.parameters import SOFTMAX, SPARSEMAX
 
 pytestmark = MARKS
 
@@ -29,9 +30,9 @@ TILE = tile_shapes.Tile(slabs=2, rows=1, width=256, warps=1, vector=8)
 
 @pytest.fixture(autouse=True)
 def _short_tile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entmax, "holds_halves", lambda *_: True)
-    monkeypatch.setattr(entmax, "halves_tile_shape", lambda _: TILE)
-    monkeypatch.setattr(entmax, "entmax_tile", None)
+    monkeypatch.setattr(forward, "fits_packed_tile", lambda *_: True)
+    monkeypatch.setattr(packed_half, "packed_tile", lambda _: TILE)
+    monkeypatch.setattr(forward, "entmax_tile", None)
 
 
 @pytest.mark.parametrize("alpha", [2.0, 1.5])
@@ -64,7 +65,7 @@ def test_a_row_with_nan_or_inf_is_nan_alone(alpha: float, bad: float) -> None:
 
 def test_only_many_long_rows_in_half_precision_are_held_in_halves() -> None:
     def held(kind: int, count: int, columns: int, itemsize: int) -> bool:
-        return tile_shapes.holds_halves(kind, Rows(count, columns, 1, 1, 1), itemsize)
+        return tile_shapes.fits_packed_tile(kind, Rows(count, columns, 1, 1, 1), itemsize)
 
     sparsemax, softmax = SPARSEMAX.value, SOFTMAX.value
     assert held(sparsemax, 4096, 32_000, 2)
@@ -79,8 +80,8 @@ def test_masked_rows_and_columns_that_are_not_neighbours_are_held_in_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(entmax, "holds_halves", lambda *_: True)
-    monkeypatch.setattr(entmax, "entmax_halves", None)
+    monkeypatch.setattr(forward, "fits_packed_tile", lambda *_: True)
+    monkeypatch.setattr(packed_half, "entmax_packed_half", None)
     scores = torch.randn(3, 8, dtype=torch.bfloat16, device=DEVICE)
     mask = torch.arange(8, device=DEVICE) < 5
     assert entmax.entmax(scores, 1.5, mask)[:, 5:].eq(0).all()

@@ -163,7 +163,7 @@ def test_who_watches_launches_sees_them_all(compiled: Compiled) -> None:
 def test_what_is_remembered_is_bounded_and_keeps_no_tensor(
     compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel_module, "MOST_LAUNCHES", 2)
+    monkeypatch.setattr(kernel_module, "MAX_LAUNCHES", 2)
     launched = Kernel(_copies)
     for size in (1, 2, 4):
         out, values = launch_copies(launched, size=size)

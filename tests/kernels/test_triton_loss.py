@@ -13,7 +13,8 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 from tests.kernels.small_kernels import ACCURACY, IGNORED, error, per_row, tensor
 
 with defining_kernels():
-    from fenchel.kernels.triton import entmax_loss, scaling, weight_gradient
+    from fenchel.kernels.triton import entmax_loss
+    from fenchel.kernels.triton.linear_entmax_loss import weight_gradient
 
 pytestmark = MARKS
 
@@ -142,7 +143,13 @@ def test_the_gradients_of_a_layer_by_entries_that_are_not_zero(
 ) -> None:
     """Some rows of a chunk have more entries than are listed, or none has, or all have."""
     tile = weight_gradient.Product(16, 16, 16, {"num_warps": 1})
-    small = {"LONGEST": longest, "SUMS": sums, "BLOCK": 4, "HIDDEN_BLOCK": 4, "SHARING": 3}
+    small = {
+        "MAX_LISTED_ENTRIES": longest,
+        "LIST_PARTS": sums,
+        "WEIGHT_BLOCK": 4,
+        "HIDDEN_BLOCK": 4,
+        "MIN_FULL_PROGRAMS": 3,
+    }
     tiles = dict.fromkeys(("TILE", "HIDDEN_TILE", "LARGE_HIDDEN_TILE"), tile)
     for name, value in (small | tiles).items():
         monkeypatch.setattr(weight_gradient, name, value)
@@ -160,7 +167,10 @@ def test_the_gradients_of_a_layer_by_entries_that_are_not_zero(
         for offset in range(0, len(chunk), part):
             some = chunk[offset : offset + part]
             own = target[first + offset :][: len(some)]
-            weigh, listed = torch.ones(len(some), device=DEVICE), total.room(len(some))
+            weigh, listed = (
+                torch.ones(len(some), device=DEVICE),
+                total.empty_support_groups(len(some)),
+            )
             entmax_loss.entmax_loss_in_place(weigh, some, own, 1.5, IGNORED, 0.0, False, listed)
             total.list_part(some, listed, first + offset, offset)
         total.add(chunk, first, by_hidden[first : first + rows], weight)
@@ -176,7 +186,7 @@ def test_the_gradients_of_a_layer_by_entries_that_are_not_zero(
 def test_numbers_are_scaled_in_place() -> None:
     numbers = tensor(3, 5000).half()
     expected = (numbers.float() * 0.37).half()
-    assert scaling.scale(numbers, torch.tensor(0.37, device=DEVICE)) is numbers
+    assert weight_gradient.scale(numbers, torch.tensor(0.37, device=DEVICE)) is numbers
     torch.testing.assert_close(numbers, expected, rtol=0, atol=0)
 
 

@@ -15,9 +15,9 @@ from tests.kernels.peaked_rows import peaked_rows
 
 with defining_kernels():
     from fenchel.kernels.triton import entmax
-    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
-    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
-    from fenchel.kernels.triton.rows import long_rows
+    from fenchel.kernels.triton.entmax import long_rows
+    from fenchel.kernels.triton.launch import tile_shapes
+    from fenchel.kernels.triton.launch.tile_shapes import ceil_div, next_power_of_two
 
 pytestmark = MARKS
 
@@ -26,15 +26,15 @@ COLUMNS = 769
 FEW_COLUMNS = 128  # of which a tile holds several rows
 
 
-def _groups_of_four(columns: int) -> long_row_shapes.Groups:
-    groups = ceiling(columns, 4)
-    return long_row_shapes.Groups(4, groups, power_of_two(groups), 256, 1, 4, 1)
+def _groups_of_four(columns: int) -> tile_shapes.Groups:
+    groups = ceil_div(columns, 4)
+    return tile_shapes.Groups(4, groups, next_power_of_two(groups), 256, 1, 4, 1)
 
 
 @pytest.fixture
 def _long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows count as long, and a program adds four groups of four at once."""
-    for name in ("LONGEST_TILE", "LONGEST_POWER_TILE"):
+    for name in ("MAX_TILE_COLUMNS", "MAX_POWER_TILE_COLUMNS"):
         monkeypatch.setattr(tile_shapes, name, 4)
     monkeypatch.setattr(long_rows, "groups_shape", _groups_of_four)
 

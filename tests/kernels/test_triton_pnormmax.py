@@ -14,7 +14,7 @@ from tests.kernels.threshold_rows import scores
 
 with defining_kernels():
     from fenchel.kernels.triton import pnormmax as kernels
-    from fenchel.kernels.triton.thresholds import row_programs
+    from fenchel.kernels.triton.shared import float64_rows
 
 pytestmark = MARKS
 
@@ -64,7 +64,7 @@ def test_a_row_that_is_not_a_number_stays_one():
 def test_a_long_row_runs_on_the_reference(monkeypatch: pytest.MonkeyPatch):
     x = scores()
     short = kernels.pnormmax(x, 1.5)
-    monkeypatch.setattr(row_programs, "LONGEST", 8)
+    monkeypatch.setattr(float64_rows, "MAX_HELD_COLUMNS", 8)
     torch.testing.assert_close(kernels.pnormmax(x, 1.5), short)
     torch.testing.assert_close(
         kernels.pnormmax_backward(x.nan_to_num(0, 0, 0), short, 1.5),

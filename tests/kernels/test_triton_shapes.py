@@ -8,9 +8,12 @@ from tests.kernels.interpreted import defining_kernels
 
 with defining_kernels():
     from fenchel.kernels.triton.launch.addressing import Rows
-    from fenchel.kernels.triton.launch.long_row_shapes import groups_shape, parts_shape
-    from fenchel.kernels.triton.launch.tile_shapes import slope_shape
-    from fenchel.kernels.triton.launch.whole_numbers import ceiling
+    from fenchel.kernels.triton.launch.tile_shapes import (
+        ceil_div,
+        gradient_tile,
+        groups_shape,
+        parts_shape,
+    )
 
 MOST_PROGRAMS = 65535  # along the second axis, on every device
 MOST_ENTRIES = 2**20  # of a tensor in Triton
@@ -22,11 +25,11 @@ def test_the_longest_rows_fit_a_grid(columns: int) -> None:
     assert shape.size * shape.groups >= columns
     for block in (shape.block, shape.listed):
         assert 1 <= block * shape.size <= MOST_ENTRIES
-        assert ceiling(shape.groups, block) <= MOST_PROGRAMS
+        assert ceil_div(shape.groups, block) <= MOST_PROGRAMS
     parts = parts_shape(columns)
     assert parts.block * parts.count >= columns
     assert parts.block <= MOST_ENTRIES
     assert parts.count <= MOST_PROGRAMS
-    tile = slope_shape(Rows(2, columns, 1, 2, 1))
+    tile = gradient_tile(Rows(2, columns, 1, 2, 1))
     assert tile.width <= MOST_ENTRIES
-    assert ceiling(columns, tile.width) <= MOST_PROGRAMS
+    assert ceil_div(columns, tile.width) <= MOST_PROGRAMS

@@ -16,27 +16,27 @@ from tests.kernels.long_rows import assert_exact, rows_of_every_sort
 
 with defining_kernels():
     from fenchel.kernels.triton import entmax
-    from fenchel.kernels.triton.launch import long_row_shapes, tile_shapes
+    from fenchel.kernels.triton.entmax import forward, long_rows, streamed_rows
+    from fenchel.kernels.triton.launch import tile_shapes
     from fenchel.kernels.triton.launch.addressing import Rows
-    from fenchel.kernels.triton.launch.alpha import POWER, SPARSEMAX
-    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
-    from fenchel.kernels.triton.rows import long_rows
+    from fenchel.kernels.triton.launch.parameters import FAST_STEPS, SPARSEMAX
+    from fenchel.kernels.triton.launch.tile_shapes import ceil_div, next_power_of_two
 
 pytestmark = MARKS
 
 COLUMNS = 61
 
 
-def _small_groups(columns: int, _itemsize: int = 4) -> long_row_shapes.Groups:
-    groups = ceiling(columns, 4)
-    return long_row_shapes.Groups(4, groups, power_of_two(groups), 8, 1, 4, 1)
+def _small_groups(columns: int, _itemsize: int = 4) -> tile_shapes.Groups:
+    groups = ceil_div(columns, 4)
+    return tile_shapes.Groups(4, groups, next_power_of_two(groups), 8, 1, 4, 1)
 
 
 @pytest.fixture(autouse=True)
 def _streamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_shapes, "LONGEST_TILE", 4)
-    monkeypatch.setattr(entmax, "streams_rows", lambda *_: True)
-    monkeypatch.setattr(entmax, "streamed_shape", _small_groups)
+    monkeypatch.setattr(tile_shapes, "MAX_TILE_COLUMNS", 4)
+    monkeypatch.setattr(forward, "streams_rows", lambda *_: True)
+    monkeypatch.setattr(streamed_rows, "streamed_groups", _small_groups)
     monkeypatch.setattr(long_rows, "solve_groups", None)
 
 
@@ -48,7 +48,7 @@ def test_streamed_rows_are_exact(alpha: float, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_groups_of_the_usual_size(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entmax, "streamed_shape", long_row_shapes.streamed_shape)
+    monkeypatch.setattr(streamed_rows, "streamed_groups", tile_shapes.streamed_groups)
     columns = 100_000 if DEVICE == "cuda" else 3_000  # the interpreter compares one by one
     scores = torch.randn(2, columns, device=DEVICE).to(dtype)
     scores[1] *= 0.02
@@ -67,22 +67,22 @@ def test_a_row_with_nan_or_inf_is_nan_alone(alpha: float, bad: float) -> None:
 
 def test_only_many_rows_of_a_measured_length_are_streamed() -> None:
     def streamed(kind: int, count: int, columns: int) -> bool:
-        return long_row_shapes.streams_rows(kind, Rows(count, columns, 1, 1, 1))
+        return tile_shapes.streams_rows(kind, Rows(count, columns, 1, 1, 1))
 
     assert streamed(SPARSEMAX.value, 2048, 128_256)
     assert not streamed(SPARSEMAX.value, 512, 128_256)
     assert not streamed(SPARSEMAX.value, 2048, 40_000)
     assert not streamed(SPARSEMAX.value, 2048, 131_073)
-    assert not streamed(POWER.value, 2048, 128_256)
+    assert not streamed(FAST_STEPS.value, 2048, 128_256)
 
 
 def test_masked_rows_and_columns_that_are_not_neighbours_are_solved_by_three_kernels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(tile_shapes, "LONGEST_TILE", 4)
-    monkeypatch.setattr(entmax, "streams_rows", lambda *_: True)
-    monkeypatch.setattr(entmax, "entmax_streamed", None)
+    monkeypatch.setattr(tile_shapes, "MAX_TILE_COLUMNS", 4)
+    monkeypatch.setattr(forward, "streams_rows", lambda *_: True)
+    monkeypatch.setattr(streamed_rows, "entmax_streamed", None)
     monkeypatch.setattr(long_rows, "groups_shape", _small_groups)
     scores = torch.randn(3, 8, device=DEVICE)
     mask = torch.arange(8, device=DEVICE) < 5

@@ -19,7 +19,7 @@ from tests.kernels.interpreted import DEVICE, MARKS, defining_kernels
 
 with defining_kernels():
     from fenchel.kernels.triton import fusedmax, oscarmax
-    from fenchel.kernels.triton.structured import grouped_backward, sorting
+    from fenchel.kernels.triton.shared import group_backward
 
 pytestmark = MARKS
 
@@ -35,10 +35,10 @@ on_both = pytest.mark.parametrize("name", KERNELS)
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether rows fit in one block, or are treated as long ones are."""
     if request.param == "long":
-        for module in (fusedmax, oscarmax, grouped_backward):
-            monkeypatch.setattr(module, "stream_shape", lambda columns: (8, 1))
-        monkeypatch.setattr(sorting, "LONGEST_SORT", 4)
-        monkeypatch.setattr(grouped_backward, "PROGRAMS", 2)
+        for module in (fusedmax, oscarmax, group_backward):
+            monkeypatch.setattr(module, "walk_shape", lambda columns: (8, 1))
+        monkeypatch.setattr(oscarmax, "MAX_SORT_COLUMNS", 4)
+        monkeypatch.setattr(group_backward, "MAX_PROGRAMS", 2)
     return request.param
 
 
@@ -132,7 +132,11 @@ def test_large_supports_of_few_and_of_many_groups() -> None:
 def test_rows_that_the_direct_method_gives_up(
     patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit, value in {"SHORT": 0, "PATIENCE": patience, "SLOW_NUMBERS": 2000}.items():
+    for limit, value in {
+        "SHORT_ROW_COLUMNS": 0,
+        "MAX_VISITS_PER_ENTRY": patience,
+        "MAX_WORKSPACE_NUMBERS": 2000,
+    }.items():
         monkeypatch.setattr(fusedmax, limit, value)
     scores = _scores(5, 30, scale=0.3)
     scores[2] = torch.linspace(0, 0.3, 30)
@@ -252,6 +256,6 @@ def test_empty_tensors(name: str) -> None:
 def test_lists_of_slow_rows_fit_in_their_memory() -> None:
     for count, columns in ((10_000, 1000), (5, 1000), (64, 100_000), (3, 10_000_000)):
         rows = fusedmax.Rows(count, columns, 1, count, 1)
-        programs, lanes = fusedmax._slow_shape(rows)
-        assert 1 <= programs * lanes <= max(1, fusedmax.SLOW_NUMBERS // (6 * columns + 4))
+        programs, lanes = fusedmax._knots_shape(rows)
+        assert 1 <= programs * lanes <= max(1, fusedmax.MAX_WORKSPACE_NUMBERS // (6 * columns + 4))
         assert lanes & (lanes - 1) == 0

@@ -14,13 +14,13 @@ with defining_kernels():
     import triton
     import triton.language as tl
 
-    from fenchel.kernels.triton.rows.backward import wide_weight
+    from fenchel.kernels.triton.entmax.backward import power_weight_float64
 
     @triton.jit
     def weights(p, out, eps, SIZE: tl.constexpr):
         place = tl.arange(0, SIZE)
         e = eps + 0.0
-        tl.store(out + place, wide_weight(tl.load(p + place), e))
+        tl.store(out + place, power_weight_float64(tl.load(p + place), e))
 
 
 pytestmark = MARKS

@@ -11,11 +11,8 @@ from torch import Tensor
 from tests.kernels.interpreted import DEVICE, defining_kernels
 
 with defining_kernels():
-    from fenchel.kernels.triton.launch.long_row_shapes import Groups
-    from fenchel.kernels.triton.launch.whole_numbers import ceiling, power_of_two
-    from fenchel.kernels.triton.thresholds import backward as threshold_backward
-    from fenchel.kernels.triton.thresholds import row_programs
-    from fenchel.kernels.triton.thresholds import rows as threshold_rows
+    from fenchel.kernels.triton.launch.tile_shapes import Groups, ceil_div, next_power_of_two
+    from fenchel.kernels.triton.shared import float64_rows, threshold_backward, threshold_rows
 
 BLOCK, GROUP = 16, 2  # columns of a row that is read in blocks, and in groups
 SCALES = (0.05, 1.0, 20.0) if DEVICE == "cuda" else (0.3,)
@@ -28,17 +25,18 @@ HALF = (torch.float16, torch.bfloat16) if DEVICE == "cuda" else (torch.float16,)
 def length(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether a program holds a row, or reads it block by block."""
     if request.param == "blocks":
-        for module in (row_programs, threshold_rows, threshold_backward):
-            monkeypatch.setattr(module, "LONGEST", BLOCK)
-        monkeypatch.setattr(threshold_backward, "BACKWARD_BLOCK", BLOCK)
+        monkeypatch.setattr(float64_rows, "MAX_HELD_COLUMNS", BLOCK)
+        monkeypatch.setattr(threshold_rows, "MAX_TILE_COLUMNS_HELD", BLOCK)
+        monkeypatch.setattr(threshold_backward, "MAX_COLUMNS", BLOCK)
+        monkeypatch.setattr(threshold_backward, "BACKWARD_BLOCK_COLUMNS", BLOCK)
         monkeypatch.setattr(threshold_rows, "groups_shape", _small_groups)
     return request.param
 
 
 def _small_groups(columns: int) -> Groups:
     """Some groups of every row, a few of them listed at once."""
-    groups = ceiling(columns, GROUP)
-    return Groups(GROUP, groups, power_of_two(groups), BLOCK // GROUP, 1, 4, 1)
+    groups = ceil_div(columns, GROUP)
+    return Groups(GROUP, groups, next_power_of_two(groups), BLOCK // GROUP, 1, 4, 1)
 
 
 def scores(scale: float = 1.0) -> Tensor:

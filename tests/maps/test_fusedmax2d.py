@@ -12,8 +12,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import jacfwd, jacrev, vmap
 
 import fenchel
-from fenchel.kernels.reference import grid
-from fenchel.maps.fusedmax2d import FUSEDMAX2D
+from fenchel.kernels.reference import fusedmax2d as reference
+from fenchel.operators.maps import FUSEDMAX2D
 from tests import conic
 from tests.accuracy import assert_within
 from tests.implementations import drawn, on_every, running_on, traceable, widest
@@ -129,16 +129,16 @@ def test_vmap_and_compile_are_the_map(implementation):
 
 
 def test_an_image_that_does_not_converge_is_an_error(monkeypatch):
-    monkeypatch.setattr(grid, "ROUNDS", 1)
+    monkeypatch.setattr(reference, "MAX_ROUNDS", 1)
     with pytest.raises(fenchel.FenchelError, match="2-D total variation must converge"):
         fenchel.fusedmax2d(images(6, 6), 0.3)
 
 
 def test_broken_rules_are_named():
-    with pytest.raises(fenchel.FenchelError, match="two dimensions to normalise"):
+    with pytest.raises(fenchel.FenchelError, match="scores must have at least two dimensions"):
         fenchel.fusedmax2d(torch.randn(4))
-    with pytest.raises(fenchel.FenchelError, match="strength has one value an image"):
+    with pytest.raises(fenchel.FenchelError, match="strength must have size 1 along the last two"):
         fenchel.fusedmax2d(torch.randn(2, 3, 4), torch.ones(2, 1))
-    with pytest.raises(fenchel.FenchelError, match="mask must broadcast"):
+    with pytest.raises(fenchel.FenchelError, match="mask must have a shape that broadcasts"):
         fenchel.fusedmax2d(torch.randn(3, 4), mask=torch.ones(4, 3, dtype=torch.bool))
     assert fenchel.fusedmax2d(torch.empty(0, 3, 4)).shape == (0, 3, 4)

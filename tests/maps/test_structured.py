@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.func import jacrev
 
 import fenchel
-from fenchel.maps.fusedmax import FUSEDMAX
-from fenchel.maps.oscarmax import OSCARMAX
+from fenchel.operators.maps import FUSEDMAX, OSCARMAX
 from tests import conic
 from tests.accuracy import assert_within
 from tests.catalogue import MAPS, Map

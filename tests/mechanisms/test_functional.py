@@ -259,10 +259,10 @@ Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"q": [1.0]}, "q must be a tensor"),
+        ({"q": [1.0]}, "q must be a torch.Tensor"),
         ({"q": Q.long()}, "q must be real: expected a floating-point dtype, got torch.int64"),
         ({"k": K.double()}, "k must have the dtype of q"),
-        ({"k": K.to("meta")}, "k must be where the scores are"),
+        ({"k": K.to("meta")}, "k must be on the device of the scores"),
         ({"q": Q[0, 0, 0]}, "q must have shape"),
         ({"k": K[0]}, "k must have shape"),
         ({"k": K[..., :2]}, "q and k must have one size: expected E = 3, got 2"),
@@ -276,8 +276,8 @@ Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
         ),
         ({"mask": torch.ones(5, 6).bool()}, r"mask must broadcast: .*\(2, 4, 5, 7\), got \(5, 6\)"),
         ({"mask": torch.ones(1, 1, 1, 5, 7)}, "mask must broadcast"),
-        ({"mask": [[True]]}, "mask must be a tensor"),
-        ({"mask": torch.zeros(5, 7, device="meta")}, "mask must be where the scores are"),
+        ({"mask": [[True]]}, "mask must be a torch.Tensor"),
+        ({"mask": torch.zeros(5, 7, device="meta")}, "mask must be on the device of the scores"),
         ({"window": 2}, "window needs causal attention: expected is_causal=True"),
         ({"window": -1, "is_causal": True}, "window counts keys: expected an integer from 0 on"),
         ({"window": 1.5, "is_causal": True}, "window counts keys"),
@@ -298,7 +298,7 @@ Q, K, V = (torch.zeros(2, 4, n, 3) for n in (5, 7, 7))
         ({"scale": math.nan}, "scale multiplies the scores: expected a finite number, got nan"),
         ({"scale": math.inf}, "scale multiplies the scores: expected a finite number, got inf"),
         ({"scale": "big"}, "scale multiplies the scores"),
-        ({"v": None}, "v must be a tensor: expected a torch.Tensor, got NoneType"),
+        ({"v": None}, "v must be a torch.Tensor, got NoneType"),
     ],
 )
 def test_a_broken_rule_is_named(arguments, message):

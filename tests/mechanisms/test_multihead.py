@@ -145,6 +145,112 @@ def test_learned_alpha_is_trained_and_saved():
     torch.testing.assert_close(other.alpha, ours.alpha)
 
 
+@pytest.mark.parametrize("options", LAYERS, ids=str)
+@pytest.mark.parametrize("alpha", [1.0, 1.5])
+def test_attending_to_keys_that_were_projected_one_by_one(options, alpha):
+    """As decoding with a cache does: each step adds a key, and its query sees those so far."""
+    _, ours = pair(alpha=alpha, **options)
+    sizes = {k: options[k] for k in ("kdim", "vdim") if k in options}
+    query, key, value = inputs(batch_first=True, **sizes)
+    layout = (lambda x: x) if options.get("batch_first") else (lambda x: x.transpose(0, 1))
+    arguments = [layout(x) for x in (query, key[:, :L], value[:, :L])]
+    expected, weights = ours(*arguments, is_causal=True, average_attn_weights=False)
+    keys, values = ours.project_keys(key[:, :0], value[:, :0])
+    for step in range(L):
+        now = slice(step, step + 1)
+        k, v = ours.project_keys(key[:, now], value[:, now])
+        keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
+        q = ours.project_queries(query[:, now])
+        output, seen = ours.attend(q, keys, values, need_weights=True)
+        torch.testing.assert_close(output, layout(expected)[:, now])
+        torch.testing.assert_close(seen[..., : step + 1], weights[:, :, now, : step + 1])
+        torch.testing.assert_close(ours.attend(q, keys, values)[0], output)
+
+
+def test_cached_keys_can_be_masked():
+    _, ours = pair(alpha=1.5, batch_first=True, add_bias_kv=True, add_zero_attn=True)
+    query, key, value = inputs(batch_first=True)
+    projected = ours.project_queries(query), *ours.project_keys(key, value)
+    expected, _ = ours(query, key, value, key_padding_mask=padding())
+    visible = ~padding()[:, None, None]
+    torch.testing.assert_close(ours.attend(*projected, visible)[0], expected)
+    bias = torch.zeros(N, 1, 1, S).double().masked_fill(~visible, -math.inf)
+    torch.testing.assert_close(ours.attend(*projected, bias)[0], expected)
+    torch.testing.assert_close(
+        ours.attend(*projected, visible[:, :, :, :1])[0],
+        ours.attend(*projected, visible[:, :, :, :1].expand(-1, -1, -1, S))[0],
+    )
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_tensor_for_all_inputs_is_as_three_equal_ones(bias):
+    _, ours = pair(alpha=1.5, bias=bias)
+    query, x, _ = inputs()
+    torch.testing.assert_close(ours(x, x, x), ours(x, x.clone(), x.clone()))
+    torch.testing.assert_close(ours(query, x, x), ours(query, x, x.clone()))
+    one = x[:, 0]
+    torch.testing.assert_close(ours(one, one, one)[0], ours(x, x, x)[0][:, 0])
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.5])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_a_query_that_may_see_nothing_is_finite_without_weights(alpha, dropout):
+    _, ours = pair(alpha=alpha, batch_first=True, dropout=dropout)
+    mask = torch.zeros(N, S, dtype=torch.bool)
+    mask[1] = True
+    output, _ = ours(*inputs(batch_first=True), key_padding_mask=mask, need_weights=False)
+    torch.testing.assert_close(output[1], ours.out_proj.bias.expand(L, E))
+    output.sum().backward()
+    assert all(p.grad.isfinite().all() for p in ours.parameters())
+
+
+def test_a_learned_alpha_starts_where_it_is_told():
+    layer = MultiheadAttention(E, H, alpha="learned", alpha_start=1.25)
+    torch.testing.assert_close(layer.alpha, torch.tensor([1.25, 1.25]))
+    torch.manual_seed(0)
+    layers = [MultiheadAttention(8, 8, alpha="learned", alpha_start="random") for _ in range(500)]
+    logits = torch.cat([layer.exponent.logit for layer in layers]).detach()
+    assert abs(logits.mean()) < 0.08  # five standard deviations
+    assert abs(logits.std() - 1) < 0.06
+    torch.manual_seed(0)
+    again = MultiheadAttention(8, 8, alpha="learned", alpha_start="random")
+    assert torch.equal(again.alpha, layers[0].alpha)
+    assert len(again.alpha.unique()) == 8
+
+
+def test_a_tied_alpha_is_one_for_all_heads():
+    layer = MultiheadAttention(E, H, alpha="learned", tie_alpha=True, alpha_start="random")
+    assert layer.exponent.logit.shape == (1,)
+    assert layer.alpha.shape == (H,)
+    assert layer.alpha[0] == layer.alpha[1]
+    single = MultiheadAttention(E, H, alpha=layer.alpha[0].item())
+    single.load_state_dict(layer.state_dict(), strict=False)
+    x = inputs()[0].float()
+    torch.testing.assert_close(layer(x, x, x), single(x, x, x))
+    layer(x, x, x)[0].square().sum().backward()
+    assert layer.exponent.logit.grad.abs() > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_alpha_is_not_rounded_with_the_layer(dtype):
+    layer = MultiheadAttention(E, H, alpha="learned")
+    with torch.no_grad():
+        layer.exponent.logit.copy_(torch.tensor([0.01, 6.0]))
+    before = layer.alpha.detach()
+    layer.to(dtype)
+    assert layer.in_proj_weight.dtype == dtype
+    assert layer.alpha.dtype == torch.float32
+    assert torch.equal(layer.alpha, before)
+    assert layer.alpha[1] < 2
+    fresh = MultiheadAttention(E, H, alpha="learned", dtype=dtype)
+    assert fresh.exponent.logit.dtype == torch.float32
+    fresh.load_state_dict(layer.state_dict())
+    assert torch.equal(fresh.alpha, before)
+    constant = MultiheadAttention(E, H, alpha=(1.5025, 1.9)).to(dtype)
+    assert constant.alpha.tolist() == pytest.approx([1.5025, 1.9])
+    assert layer.double().alpha.dtype == torch.float64
+
+
 @pytest.mark.parametrize("alpha", ["learned", (1.25, 2.0)])
 def test_alpha_of_a_layer_that_is_made_without_memory(alpha):
     expected = MultiheadAttention(8, 2, alpha=alpha)
@@ -204,7 +310,7 @@ def test_dropout_is_that_of_the_function(need_weights):
     torch.manual_seed(0)
     result = ours(query, key, value, need_weights=need_weights)[0]
     torch.manual_seed(0)
-    expected = fenchel.attention(*ours._heads(query, key, value), dropout_p=0.5)
+    expected = fenchel.attention(*ours.project(query, key, value), dropout_p=0.5)
     torch.testing.assert_close(result, expected.transpose(1, 2).flatten(2))
 
 
@@ -212,7 +318,7 @@ def test_a_boolean_mask_forbids_here_and_permits_in_the_function():
     _, ours = pair(alpha=1.5, batch_first=True)
     query, key, value = inputs(batch_first=True)
     _, weights = ours(query, key, value, attn_mask=CAUSAL, average_attn_weights=False)
-    q, k, _ = ours._heads(query, key, value)
+    q, k, _ = ours.project(query, key, value)
     expected = fenchel.attention_weights(q, k, attn_mask=~CAUSAL)
     torch.testing.assert_close(weights, expected.to_dense())
 
@@ -302,6 +408,11 @@ def test_a_broken_rule_is_named(arguments, message):
         ({"alpha": "sparse"}, 'expected a number or "learned"'),
         ({"alpha": -1.0}, "alpha must be above 0"),
         ({"alpha": (1.5, 0.0)}, "alpha must be above 0"),
+        ({"alpha_start": 1.0}, 'alpha_start must be strictly between 1 and 2 or "random", got 1.0'),
+        (
+            {"alpha_start": "uniform"},
+            "alpha_start must be strictly between 1 and 2 or .*, got 'uniform'",
+        ),
         ({"dropout": 1.5}, "dropout must be at least 0 and below 1: .* got 1.5"),
         ({"dropout": -0.1}, "dropout must be at least 0 and below 1: .* got -0.1"),
         ({"dropout": "0.1"}, "dropout must be at least 0 and below 1: .* got '0.1'"),

@@ -102,14 +102,18 @@ def weights_of(dropout_p: float = 0.0, *, alpha: float = 1.5, copies: int = 1) -
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_dropout_keeps_weights_over_one_minus_p_or_drops_them(p, alpha):
     torch.manual_seed(0)
-    weights, dropped = weights_of(alpha=alpha), weights_of(p, alpha=alpha, copies=50)
+    # So small a probability drops nothing, and computes all weights as the larger ones do.
+    weights = weights_of(1e-300, alpha=alpha, copies=50)
+    dropped = weights_of(p, alpha=alpha, copies=50)
     kept = dropped != 0
     assert (kept <= (weights != 0)).all()
     assert kept.any()
     assert (kept != (weights != 0)).any()
     one_rounding = {"rtol": 2 * torch.finfo(torch.float64).eps, "atol": 0.0}
-    expected = (weights / (1 - p)).expand_as(dropped)[kept]
+    expected = (weights / (1 - p))[kept]
     torch.testing.assert_close(dropped[kept], expected, **one_rounding)
+    of_kernel = weights_of(alpha=alpha).expand_as(weights)
+    torch.testing.assert_close(of_kernel, weights, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

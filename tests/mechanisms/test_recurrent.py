@@ -97,24 +97,27 @@ def test_a_training_step_compiles_whole(case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"query": torch.zeros(B, K)}, r"query has a fixed size: expected shape \(B, 4\)"),
-        ({"keys": torch.zeros(B, L, Q)}, r"keys have a fixed size: expected shape \(B, L, 6\)"),
-        ({"keys": torch.zeros(B + 1, L, K)}, "query and keys share the batch: expected 2, got 3"),
+        (
+            {"query": torch.zeros(B, K)},
+            r"query must have the shape \(B, 4\) or \(B, T, 4\), got \(2, 6\)",
+        ),
+        ({"keys": torch.zeros(B, L, Q)}, r"keys must have the shape \(B, L, 6\), got \(2, 5, 4\)"),
+        ({"keys": torch.zeros(B + 1, L, K)}, "must have the same batch size, got 2 and 3"),
         (
             {"values": torch.zeros(B, L + 1, V)},
-            r"values belong to the keys: expected shape .2, 5, ….",
+            r"values must have the shape \(2, 5, …\), got \(2, 6, \d\)",
         ),
         (
             {"projected_keys": torch.zeros(1, L, Q)},
-            r"projected_keys belong to the keys: expected shape \(2, 5, \d\), got \(1, 5, 4\)",
+            r"projected_keys must have the shape \(2, 5, \d\), got \(1, 5, 4\)",
         ),
         (
             {"projected_keys": torch.zeros(2, L, 11)},
-            r"projected_keys belong to the keys: expected shape \(2, 5, \d\), got \(2, 5, 11\)",
+            r"projected_keys must have the shape \(2, 5, \d\), got \(2, 5, 11\)",
         ),
         ({"lengths": torch.tensor([1, 2, 3])}, r"expected shape \(2,\), got \(3,\)"),
         ({"lengths": torch.tensor([1, 6])}, "lengths must not exceed the keys"),
-        ({"mask": torch.zeros(B, L)}, "mask marks what may be attended"),
+        ({"mask": torch.zeros(B, L)}, "mask must be a boolean tensor"),
         ({"mask": torch.ones(B, 2).bool()}, "mask must broadcast"),
     ],
 )

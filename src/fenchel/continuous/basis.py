@@ -1,4 +1,4 @@
-"""Gaussian radial basis functions, in which values are continuous functions of place."""
+"""Gaussian radial basis functions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torch import Tensor, nn
 from fenchel.checks import check_count, check_device, check_number
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.continuous.validation import check_definite, check_finite, check_positive, check_real
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
 
 @final
 class GaussianBasis(nn.Module):
-    """ψ_j(t) = N(t; center_j, covariance_j), j = 1 … N; calling it evaluates all of them.
+    """N Gaussian basis functions ψ_j(t) = N(t; center_j, covariance_j).
 
-    A module, so that it moves with the layer that holds it; its tensors are buffers, or parameters
-    where an `nn.Parameter` is given.
+    Calling the module evaluates all functions. Its tensors are buffers, or parameters if they are given
+    as `nn.Parameter`.
 
     Args:
         centers: (N,) for functions on the line, (N, D) for D dimensions.
-        scales: standard deviations (N,) on the line; covariance matrices (N, D, D) otherwise.
+        scales: Standard deviations (N,) on the line; covariance matrices (N, D, D) otherwise.
 
     >>> import torch
     >>> basis = GaussianBasis(torch.tensor([0.0, 0.5, 1.0]), torch.tensor([0.1, 0.1, 0.2]))
@@ -56,10 +56,10 @@ class GaussianBasis(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> GaussianBasis:
-        """Centers evenly spaced from `low` to `high`, with every one of the standard deviations.
+        """Evenly spaced centers from `low` to `high`, for each of the standard deviations `scales`.
 
-        `count` is the number of centers on the line, or one number a dimension: `(10, 10)` makes the
-        100 centers of a square. With several `scales` each has its own set of centers.
+        `count` is the number of centers on the line, or one number per dimension: `(10, 10)` gives the
+        100 centers of a square.
 
         >>> len(GaussianBasis.grid(16, (0.1, 0.5))), len(GaussianBasis.grid((10, 10), 0.03))
         (32, 100)
@@ -67,9 +67,10 @@ class GaussianBasis(nn.Module):
         counts = tuple(count) if isinstance(count, Sequence) else (count,)
         widths = _listed(scales)
         if not counts or not widths:
-            expected, got = "at least one center and one scale", f"{count} and {scales}"
-            raise rule("a basis has functions", expected=expected, got=got)
-        counts = [int(check_count(n, "count is the number of centers")) for n in counts]
+            raise FenchelError(
+                f"a basis must have at least one center and one scale, got {count} and {scales}"
+            )
+        counts = [int(check_count(n, "count")) for n in counts]
         widths = [_number(width, "scale", above=0) for width in widths]
         low, high = (
             _number(end, name, above=-math.inf) for name, end in (("low", low), ("high", high))
@@ -93,17 +94,18 @@ class GaussianBasis(nn.Module):
         return self.centers.shape[0]
 
     def forward(self, points: Tensor) -> Tensor:
-        """ψ at `points`, (…) on the line or (…, D), as (…, N)."""
+        """The functions at `points` (…) on the line or (…, D), as (…, N)."""
         check_real(points, "points")
         if self.centers.ndim == 2 and points.shape[-1:] != self.centers.shape[-1:]:
-            expected, got = f"shape (…, {self.dims})", tuple(points.shape)
-            raise rule("points must have the basis's dimensions", expected=expected, got=got)
-        check_device(points, self.centers, "points", "the basis is")
+            raise FenchelError(
+                f"points must have shape (…, {self.dims}), got {tuple(points.shape)}"
+            )
+        check_device(points, self.centers, "points", "the basis")
         return self.at(points, self.centers, self.scales)
 
     @staticmethod
     def at(points: Tensor, centers: Tensor, scales: Tensor) -> Tensor:
-        """ψ at `points`, of these centers and scales."""
+        """The functions with these centers and scales at `points`."""
         if centers.ndim == 1:
             z = (points.unsqueeze(-1) - centers) / scales
             return torch.exp(-0.5 * z * z) / (math.sqrt(2 * math.pi) * scales)
@@ -130,22 +132,25 @@ def _number(value: Any, name: str, *, above: float) -> float:
 
 def check_basis(basis: GaussianBasis) -> None:
     if not isinstance(basis, GaussianBasis):
-        expected, got = "a fenchel.continuous.GaussianBasis", type(basis).__name__
-        raise rule("a basis holds the functions", expected=expected, got=got)
+        raise FenchelError(
+            f"basis must be a fenchel.continuous.GaussianBasis, got {type(basis).__name__}"
+        )
 
 
 def _check(centers: Tensor, scales: Tensor) -> None:
     check_real(centers, "centers")
     check_real(scales, "scales")
     if centers.ndim not in (1, 2) or centers.numel() == 0:
-        expected, got = "shape (N,) or (N, D), N ≥ 1", tuple(centers.shape)
-        raise rule("centers are places", expected=expected, got=got)
+        raise FenchelError(
+            f"centers must have shape (N,) or (N, D), N ≥ 1, got {tuple(centers.shape)}"
+        )
     wanted = (*centers.shape, *centers.shape[1:])
     if tuple(scales.shape) != wanted:
-        kind = "standard deviation" if centers.ndim == 1 else "covariance matrix"
-        expected, got = f"shape {wanted}", tuple(scales.shape)
-        raise rule(f"scales have one {kind} a center", expected=expected, got=got)
-    check_device(scales, centers, "scales", "the centers are")
+        kind = "standard deviations" if centers.ndim == 1 else "covariance matrices"
+        raise FenchelError(
+            f"scales must be {kind} of shape {wanted}, got shape {tuple(scales.shape)}"
+        )
+    check_device(scales, centers, "scales", "the centers")
     check_finite(centers, "centers")
     if centers.ndim == 1:
         check_positive(scales, "scales")

@@ -1,4 +1,4 @@
-"""Densities between the Gaussian and the truncated paraboloid, in any number of dimensions."""
+"""β-Gaussian densities, from the Gaussian to the truncated paraboloid, in any dimension."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fenchel.continuous.family import digamma_gap, gamma_gap, log_peak, log_powe
 from fenchel.continuous.triangles import cholesky, is_definite, log_diagonal, solve
 from fenchel.continuous.validation import (
     check_definite,
+    check_density_parameter,
     check_finite,
     check_items,
     check_matrices,
-    check_parameter,
     check_points,
     check_real,
     check_together,
     validates,
 )
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
-GAUSSIAN = 1e-20  # stands for α − 1 = 0 where it divides
+GAUSSIAN = 1e-20  # replaces α − 1 = 0 in denominators
 
 
 class Ellipsoid(constraints.Constraint):
@@ -51,17 +51,20 @@ transform_to.register(_PositiveDefinite, lambda _: transform_to(constraints.posi
 
 
 class BetaGaussian(Distribution):
-    r"""argmax_p E_p[−½ (t−μ)ᵀ Σ⁻¹ (t−μ)] − Ω_α(p): Gaussian at α = 1, paraboloid at α = 2.
+    r"""β-Gaussian density: a Gaussian at α = 1, a truncated paraboloid at α = 2.
 
-    The solution is p(t) = exp_{2−α}(−½ q(t) − A) = h (1 − q(t)/ρ²)_+^{1/(α−1)} with
-    q = (t−μ)ᵀ Σ⁻¹ (t−μ): an ellipsoid is its support, outside it log_prob is −inf. Everything is
-    smooth in α ≥ 1, also at 1, and differentiable in μ, Σ and α.
+    The density solves
 
-    `covariance_matrix` is the Σ of the score, as in the paper. Only at α = 1 is it also the
-    covariance of the density, which is `covariance`.
+        argmax_p E_p[−½ (t−μ)ᵀ Σ⁻¹ (t−μ)] − Ω_α(p)  =  h (1 − q(t)/ρ²)_+^{1/(α−1)},
+
+    with q(t) = (t−μ)ᵀ Σ⁻¹ (t−μ). For α > 1 the support is an ellipsoid, and log_prob is −inf outside of
+    it. All quantities are smooth in α ≥ 1, including α = 1, and differentiable in μ, Σ and α.
+
+    `covariance_matrix` is the Σ of the score, as in the paper. The covariance of the density is the
+    property `covariance`; the two are equal only at α = 1.
 
     Args:
-        loc: μ, (…, D).
+        loc: The mean μ, (…, D).
         covariance_matrix: Σ, (…, D, D), positive definite.
         alpha: α ≥ 1, a number or a tensor that broadcasts to the batch.
 
@@ -99,7 +102,7 @@ class BetaGaussian(Distribution):
         self.alpha = _exponent(alpha, loc)
         if validates(validate_args):
             check_finite(self.alpha, "alpha")
-            check_items(self.alpha >= 1, "alpha must be at least 1", "alpha ≥ 1", "one below")
+            check_items(self.alpha >= 1, "alpha must be at least 1, got a smaller value")
         batch = torch.broadcast_shapes(loc.shape[:-1], self.alpha.shape)
         self.alpha = self.alpha.expand(batch)
         self.loc = loc.expand(*batch, *loc.shape[-1:])
@@ -153,8 +156,7 @@ class BetaGaussian(Distribution):
         """log p, −inf off the support."""
         value = check_points(value, "value", self.loc)
         if value.shape[-1:] != self.event_shape:
-            expected, got = f"shape (…, {self.dims})", tuple(value.shape)
-            raise rule("value must have the density's dimensions", expected=expected, got=got)
+            raise FenchelError(f"value must have shape (…, {self.dims}), got {tuple(value.shape)}")
         check_together(value, self.loc, "value and the density")
         eps, peak = self.alpha - 1, self.log_peak
         q = _mahalanobis(value - self.loc, self.scale_tril)
@@ -236,24 +238,25 @@ class TruncatedParaboloid(BetaGaussian):
 def _exponent(alpha: float | Tensor, loc: Tensor) -> Tensor:
     """α as a tensor where the density is, one for all or one an item of the batch."""
     if not isinstance(alpha, Tensor) or alpha.dtype.is_floating_point:
-        alpha = check_parameter(alpha, "alpha")
+        alpha = check_density_parameter(alpha, "alpha")
     elif alpha.dtype == torch.bool or alpha.dtype.is_complex:
-        raise rule("alpha must be real", expected="a real dtype", got=alpha.dtype)
+        raise FenchelError(f"alpha must be real, got {alpha.dtype}")
     if isinstance(alpha, Tensor):
         check_dense(alpha, "alpha")
         if alpha.ndim:
-            check_device(alpha, loc, "alpha", "loc is")
+            check_device(alpha, loc, "alpha", "loc")
         check_together(alpha, loc[..., 0], "alpha and the batch")
     return torch.as_tensor(alpha, dtype=loc.dtype, device=loc.device)
 
 
 def _broadcast(loc: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Locations and matrices of one batch and one dtype."""
-    check_device(matrix, loc, "covariance_matrix", "loc is")
+    check_device(matrix, loc, "covariance_matrix", "loc")
     dtype = torch.promote_types(loc.dtype, matrix.dtype)
     if dtype not in (torch.float32, torch.float64):
-        expected = "torch.float32 or torch.float64"
-        raise rule("a matrix must have a factor", expected=expected, got=dtype)
+        raise FenchelError(
+            f"loc and covariance_matrix must be torch.float32 or torch.float64, got {dtype}"
+        )
     loc, matrix = loc.to(dtype), matrix.to(dtype)
     if loc.ndim == 0 or matrix.ndim < 2 or matrix.shape[-2:] != loc.shape[-1:] * 2:
         check_matrices(loc, matrix, "covariance_matrix")
@@ -261,8 +264,9 @@ def _broadcast(loc: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
         batch = torch.broadcast_shapes(loc.shape[:-1], matrix.shape[:-2])
     except RuntimeError as error:
         got = f"{tuple(loc.shape)} and {tuple(matrix.shape)}"
-        expected = "batch shapes that broadcast"
-        raise rule("loc and covariance_matrix must match", expected=expected, got=got) from error
+        raise FenchelError(
+            f"loc and covariance_matrix must have batch shapes that broadcast, got {got}"
+        ) from error
     return loc.expand(*batch, loc.shape[-1]), matrix.expand(*batch, *matrix.shape[-2:])
 
 

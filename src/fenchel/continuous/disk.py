@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fenchel import dispatch
-from fenchel.kernels.operators import below_autograd, define, differentiate, forward_mode
 from fenchel.kernels.reference.paraboloid import paraboloid_moments
+from fenchel.operators import dispatch
+from fenchel.operators.derivatives import forward_mode
+from fenchel.operators.registration import define, differentiate
 
 
 def disk_expectation(linear: Tensor, offset: Tensor, angles: int) -> Tensor:
@@ -25,7 +26,7 @@ def disk_expectation(linear: Tensor, offset: Tensor, angles: int) -> Tensor:
 def _run(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor]:
     if offset.numel() == 0:
         return _fake(linear, offset, angles)
-    integrate, _ = dispatch.kernel("paraboloid", "paraboloid", offset)
+    integrate = dispatch.kernel("paraboloid", "paraboloid", offset, dispatch.as_it_is)
     return integrate(linear, offset, angles)
 
 
@@ -43,7 +44,7 @@ class _Rule(torch.autograd.Function):
 
     @staticmethod
     def forward(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor]:
-        return below_autograd(_operator, linear, offset, angles)
+        return _operator.below_autograd(linear, offset, angles)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

@@ -23,7 +23,7 @@ from fenchel.continuous.validation import (
     check_real,
     check_same_shape,
 )
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.kernels.reference.peak import line_nodes
 from fenchel.kernels.reference.window import window_mass
 
@@ -163,28 +163,31 @@ def _check(loc: Tensor, variance: Tensor, basis: GaussianBasis, alpha: float, an
     check_real(variance, "variance")
     check_basis(basis)
     alpha = check_alpha(alpha, basis.dims)
-    check_device(variance, loc, "variance", "loc is")
-    check_device(basis.centers, loc, "basis", "loc is")
-    check_count(angles, "angles are nodes of an integral", least=2)
+    check_device(variance, loc, "variance", "loc")
+    check_device(basis.centers, loc, "basis", "loc")
+    check_count(angles, "angles", least=2)
     check_finite(loc, "loc")
     if basis.centers.ndim == 1:
         check_same_shape(loc, variance, "variance")
         check_positive(variance, "variance")
         return alpha
     if loc.shape[-1:] != basis.centers.shape[-1:]:
-        expected = f"shape (…, {basis.dims}), the dimensions of the basis"
-        raise rule("loc must be where the basis is", expected=expected, got=tuple(loc.shape))
+        raise FenchelError(
+            f"loc must have shape (…, {basis.dims}) as the basis, got {tuple(loc.shape)}"
+        )
     check_matrices(loc, variance, "variance")
     check_definite(variance, "variance")
     return alpha
 
 
 def check_alpha(alpha: float, dims: int) -> float:
-    """One of the α for which the expectation is known in so many dimensions."""
+    """`alpha` must have a closed-form or one-dimensional expectation in `dims` dimensions."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
-        raise rule("alpha must be a number", expected="a real number", got=repr(alpha))
+        raise FenchelError(f"alpha must be a number, got {alpha!r}")
     alpha = math.ldexp(alpha, 0)  # as float(alpha), which torch.compile might keep as a symbol
     if alpha == 1 or (alpha == 2 and dims == 2) or (1 <= alpha <= 2 and dims == 1):
         return alpha
-    known = {1: "1 ≤ alpha ≤ 2", 2: "1 or 2"}.get(dims, "1")
-    raise rule(f"alpha must be known in {dims} dimensions", expected=known, got=alpha)
+    known = {1: "in [1, 2] on the line", 2: "1 or 2 in the plane"}.get(
+        dims, f"1 in {dims} dimensions"
+    )
+    raise FenchelError(f"alpha must be {known}, got {alpha}")

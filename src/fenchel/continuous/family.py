@@ -88,6 +88,17 @@ def radius(alpha: float, half_log_det: Tensor, dims: int) -> Tensor:
     return math.sqrt(2 / (alpha - 1)) * torch.exp(0.5 * eps * log_peak(eps, half_log_det, dims))
 
 
+def matching_scale(alpha: float, half_log_det: Tensor, dims: int) -> Tensor:
+    """c with which the density of the score −½ (t − μ)ᵀ (c Σ)⁻¹ (t − μ) has the covariance Σ.
+
+    The covariance for Σ itself is Σ exp(ε log_peak) / (1 + ½ε (D + 2)), and c to the power of
+    1 / (1 + ½εD) undoes this factor. c is 1 at α = 1, and 9π √det Σ at α = 2 in the plane.
+    """
+    eps = torch.full((), alpha - 1, dtype=half_log_det.dtype, device=half_log_det.device)
+    inverse = (1 + 0.5 * eps * (dims + 2)) * torch.exp(-eps * log_peak(eps, half_log_det, dims))
+    return inverse ** (1 + 0.5 * eps * dims)
+
+
 def _start(dims: int) -> float:
     """The first whole step of Γ above k + 1, after a half step where D is odd."""
     return 1.5 if dims % 2 else 1.0

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fenchel.continuous.symmetric import Symmetric
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
 NODES = 481  # for moments of the base density; a quarter would do for smooth g
 REACH = 3.6  # where tanh(½π sinh t) is 1 up to rounding
@@ -55,8 +55,7 @@ class LocationScale(Symmetric):
             "derivative": g if derivative is None else derivative,
         }.items():
             if not callable(function):
-                expected, got = "a function of tensors", repr(function)
-                raise rule(f"{name} must be callable", expected=expected, got=got)
+                raise FenchelError(f"{name} must be a function of tensors, got {function!r}")
         self.g, self.derivative = g, _slope(g) if derivative is None else derivative
         super().__init__(loc, scale, validate_args)
 
@@ -73,10 +72,9 @@ class LocationScale(Symmetric):
         while excess(high) < 0:
             low, high = high, 2 * high
             if high > FARTHEST:
-                raise rule(
-                    "g must be convex enough for a support",
-                    expected="a g′(a) − g(a) + g(0) = ½ for some a > 0",
-                    got=f"{excess(high) + 0.5:.3g} at a = {high:.3g}",
+                raise FenchelError(
+                    "g must satisfy a g′(a) − g(a) + g(0) = ½ for some a > 0,"
+                    f" got {excess(high) + 0.5:.3g} at a = {high:.3g}"
                 )
         for _ in range(200):
             middle = 0.5 * (low + high)

@@ -17,7 +17,7 @@ from fenchel.checks import check_dense, check_device, check_number
 from fenchel.continuous.deformed import deformed_exp, deformed_log
 from fenchel.continuous.family import log_power
 from fenchel.continuous.validation import check_items, check_real, check_together
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.kernels.reference.deformed import support_power
 from fenchel.mechanisms.masks import readable
 
@@ -164,36 +164,38 @@ def _settled(moved: Tensor, start: Tensor) -> bool:
 
 def _check(values: Tensor, weights: Tensor, alpha: float) -> None:
     if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 < alpha <= 2:
-        raise rule("alpha lies between 0 and 2", expected="0 < alpha ≤ 2", got=repr(alpha))
+        raise FenchelError(f"alpha must be a number above 0 and at most 2, got {alpha!r}")
     _check_points(values, weights)
-    check_items((weights >= 0).all(-1), "no weight is negative", "weights from 0 on", "others")
-    check_items((weights > 0).any(-1), "a point has weight", "a weight above 0", "none")
+    check_items((weights >= 0).all(-1), "weights must be at least 0, got a negative weight")
+    check_items((weights > 0).any(-1), "at least one weight must be positive, got none")
 
 
 def _check_points(values: Tensor, weights: Tensor, name: str = "the function") -> None:
     """A function at points, and their weights."""
     check_real(values, name)
     if not isinstance(weights, Tensor):
-        got = type(weights).__name__
-        raise rule("every point has a weight", expected="a torch.Tensor", got=got)
+        raise FenchelError(f"weights must be a torch.Tensor, got {type(weights).__name__}")
     if weights.dtype.is_complex:
-        raise rule("weights must be real", expected="a real dtype", got=weights.dtype)
+        raise FenchelError(f"weights must be real, got {weights.dtype}")
     check_dense(weights, "weights")
-    check_device(weights, values, "weights", f"{name} is")
+    check_device(weights, values, "weights", name)
     if values.ndim == 0 or values.shape[-1] == 0:
-        raise rule("there must be points", expected="shape (…, n), n ≥ 1", got=tuple(values.shape))
+        raise FenchelError(f"{name} must have shape (…, n), n ≥ 1, got {tuple(values.shape)}")
     try:
         torch.broadcast_shapes(values.shape, weights.shape)
     except RuntimeError as error:
-        expected, got = f"a shape that broadcasts to {tuple(values.shape)}", tuple(weights.shape)
-        raise rule("every point has a weight", expected=expected, got=got) from error
+        raise FenchelError(
+            f"weights must have a shape that broadcasts with {tuple(values.shape)},"
+            f" got {tuple(weights.shape)}"
+        ) from error
 
 
 def _check_functions(functions: Tensor, p: Tensor, name: str) -> None:
     """Several functions at the points of p."""
     check_real(functions, name)
-    check_device(functions, p, name, "the density is")
+    check_device(functions, p, name, "the density")
     if functions.ndim < 2 or functions.shape[-1] != p.shape[-1]:
-        expected, got = f"shape (…, count, {p.shape[-1]})", tuple(functions.shape)
-        raise rule(f"{name} holds functions at the points", expected=expected, got=got)
+        raise FenchelError(
+            f"{name} must have shape (…, count, {p.shape[-1]}), got {tuple(functions.shape)}"
+        )
     check_together(functions[..., 0, 0], p[..., 0], f"{name} and p")

@@ -28,7 +28,7 @@ from fenchel.continuous.validation import (
     check_real,
     check_same_shape,
 )
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
 
 class Mixture(NamedTuple):
@@ -84,11 +84,12 @@ class Mixture(NamedTuple):
         """Every mode has a weight and a place, all of them together."""
         for name, part in self._asdict().items():
             check_real(part, name)
-            check_device(part, self.mixing, name, "mixing is")
+            check_device(part, self.mixing, name, "mixing")
         if self.mixing.shape not in (self.loc.shape, self.loc.shape[:-1]):
             shape = tuple(self.mixing.shape)
-            expected = f"a shape {shape} on the line, {(*shape, 'D')} in D dimensions"
-            got = tuple(self.loc.shape)
-            raise rule("every mode has a place", expected=expected, got=got)
+            raise FenchelError(
+                f"loc must have shape {shape}, or ({', '.join(map(str, shape))}, D) in D dimensions,"
+                f" got {tuple(self.loc.shape)}"
+            )
         fine = ((self.mixing >= 0) & self.mixing.isfinite()).all(-1)
-        check_items(fine, "every mode has a weight", "finite numbers from 0 on", "others")
+        check_items(fine, "mixing must be at least 0 and finite, got other weights")

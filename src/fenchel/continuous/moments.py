@@ -1,4 +1,4 @@
-"""Densities from discrete attention: its moments, or a mixture with the same ones."""
+"""Densities from discrete attention: its mean and variance, or a mixture fitted to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fenchel.checks import BELOW_ZERO, check_count, check_device, check_number
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.triangles import cholesky, log_diagonal, solve
 from fenchel.continuous.validation import check_real, check_together
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.mechanisms.masks import check_broadcast
 
 STEPS = 10
@@ -18,16 +18,20 @@ STEPS = 10
 def attention_moments(
     weights: Tensor, positions: Tensor, floor: float | Tensor = 0.0, *, dims: int = 1
 ) -> tuple[Tensor, Tensor]:
-    r"""μ = Σ p_ℓ t_ℓ and Σ = Σ p_ℓ (t_ℓ − μ)(t_ℓ − μ)ᵀ + floor · 1, of attention weights p.
+    r"""The mean and variance of the positions under attention weights.
 
-    The paper's way from discrete to continuous attention. Attention to a single piece has no
-    variance; `floor`, for instance the variance 1/(12 L²) of a piece of length 1/L, gives it one.
+    For weights p at positions t,
+
+        μ = Σ_ℓ p_ℓ t_ℓ,    Σ = Σ_ℓ p_ℓ (t_ℓ − μ)(t_ℓ − μ)ᵀ + floor · 1.
+
+    Attention to a single piece has variance zero without `floor`. A natural choice is 1/(12 L²), the
+    variance of a piece of length 1/L.
 
     Args:
-        weights: p, (…, L), summing to one.
-        positions: (…, L) on the line, (…, L, D) for D = `dims` > 1, broadcast against the weights.
-        floor: what is added to every variance, one number or one an item.
-        dims: D.
+        weights: The weights p, (…, L), which sum to one.
+        positions: (…, L) on the line, (…, L, D) for D = `dims` > 1; broadcast against the weights.
+        floor: Added to every variance: a number, or one value per batch item.
+        dims: The number of dimensions D.
 
     Returns:
         μ (…) and σ² (…), or μ (…, D) and Σ (…, D, D).
@@ -53,27 +57,37 @@ def fit_mixture(
     dims: int = 1,
     steps: int = STEPS,
 ) -> Mixture:
-    r"""A mixture of K Gaussians fitted to attention weights by expectation maximisation.
+    r"""Fit a mixture of K Gaussians to attention weights by expectation maximisation.
 
-    Maximises Σ_ℓ p_ℓ log Σ_k π_k N(t_ℓ; μ_k, Σ_k). It starts from K parts of equal mass along the
-    axis of largest variance, runs a fixed number of steps and is differentiable through them. One
-    mode is `attention_moments`. Arguments as there; `floor` must be positive for more than one mode.
+    The mixture maximises
+
+        Σ_ℓ p_ℓ log Σ_k π_k N(t_ℓ; μ_k, Σ_k).
+
+    The algorithm starts from K parts of equal mass along the axis of largest variance and runs a fixed
+    number of steps, through which it is differentiable. One mode gives `attention_moments`.
+
+    Args:
+        weights, positions, floor, dims: As for `attention_moments`; `floor` must be positive for
+            several modes.
+        modes: The number of Gaussians K.
+        steps: The number of steps.
+
+    Cost: O(K L) per step and item.
 
     >>> import torch
     >>> weights, positions = torch.tensor([0.4, 0.1, 0.0, 0.5]), torch.tensor([0.0, 0.1, 0.5, 1.0])
     >>> fit_mixture(weights, positions, modes=2, floor=1e-3).loc
     tensor([0.0200, 1.0000])
     """
-    check_count(modes, "a mixture has modes")
-    check_count(steps, "a fit takes steps", least=0)
+    check_count(modes, "modes")
+    check_count(steps, "steps", least=0)
     places = _coordinates(weights, positions, dims)
     _check_floor(floor, weights, places)
     if places.ndim > weights.ndim + 1:
-        expected, got = f"at most {weights.ndim + (dims > 1)} dimensions", positions.ndim
-        raise rule("positions must broadcast to the weights", expected=expected, got=got)
+        most = weights.ndim + (dims > 1)
+        raise FenchelError(f"positions must have at most {most} dimensions, got {positions.ndim}")
     if modes > 1 and not isinstance(floor, Tensor) and not floor > 0:
-        expected = "a floor above 0 for more than one mode"
-        raise rule("every mode has a width", expected=expected, got=floor)
+        raise FenchelError(f"floor must be above 0 for more than one mode, got {floor}")
     places = places.expand(*weights.shape, dims)
     if modes == 1:
         loc, variance = _moments(weights, places, floor)
@@ -92,7 +106,7 @@ def fit_mixture(
 def _moments(weights: Tensor, places: Tensor, floor: float | Tensor) -> tuple[Tensor, Tensor]:
     loc = (weights.unsqueeze(-1) * places).sum(-2)
     off = places - loc.unsqueeze(-2)
-    # No matrix product, which may be allowed to round to ten bits on a GPU.
+    # Not a matrix product, which a GPU may compute in TF32 with ten bits.
     variance = ((weights.unsqueeze(-1) * off).unsqueeze(-1) * off.unsqueeze(-2)).sum(-3)
     floor = torch.as_tensor(floor, dtype=variance.dtype, device=variance.device)
     eye = torch.eye(places.shape[-1], dtype=variance.dtype, device=variance.device)
@@ -100,7 +114,7 @@ def _moments(weights: Tensor, places: Tensor, floor: float | Tensor) -> tuple[Te
 
 
 def _split(weights: Tensor, places: Tensor, modes: int) -> Tensor:
-    """(…, K, L): which share of each place lies in which part of equal mass along the long axis."""
+    """(…, K, L): the share of each position in K parts of equal mass along the longest axis."""
     _, variance = _moments(weights.detach(), places.detach(), 0.0)
     along = places.detach()[..., 0]
     if places.shape[-1] > 1:
@@ -138,26 +152,25 @@ def _coordinates(weights: Tensor, positions: Tensor, dims: int) -> Tensor:
     """Positions as (…, L, D)."""
     check_real(weights, "weights")
     check_real(positions, "positions")
-    check_count(dims, "places have dimensions")
-    check_device(positions, weights, "positions", "the weights are")
+    check_count(dims, "dims")
+    check_device(positions, weights, "positions", "the weights")
     if weights.ndim == 0:
-        raise rule("weights belong to pieces", expected="shape (…, L)", got="()")
+        raise FenchelError("weights must have shape (…, L), got a scalar")
     places = positions.unsqueeze(-1) if dims == 1 else positions
     if places.shape[-2:] != (weights.shape[-1], dims):
         tail = f"{weights.shape[-1]}" if dims == 1 else f"{weights.shape[-1]}, {dims}"
-        expected, got = f"shape (…, {tail})", tuple(positions.shape)
-        raise rule("every weight has a position", expected=expected, got=got)
+        raise FenchelError(f"positions must have shape (…, {tail}), got {tuple(positions.shape)}")
     check_together(places[..., 0], weights, "positions and weights")
     return places
 
 
 def _check_floor(floor: float | Tensor, weights: Tensor, places: Tensor) -> None:
-    """A number from 0 on, or one an item."""
+    """A number at least 0, or one value per batch item."""
     if not isinstance(floor, Tensor):
         check_number(floor, name="floor", above=BELOW_ZERO)
         return
     check_real(floor, "floor")
     if floor.ndim:
-        check_device(floor, weights, "floor", "the weights are")
+        check_device(floor, weights, "floor", "the weights")
     batch = torch.broadcast_shapes(weights.shape[:-1], places.shape[:-2])
     check_broadcast(floor, tuple(batch), "floor")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fenchel.checks import check_count, check_number
 from fenchel.continuous.validation import check_real
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
 
 def regular_positions(
@@ -28,10 +28,9 @@ def regular_positions(
             [0.7500, 0.7500]])
     """
     if len(sizes) not in (1, 2):
-        expected = "a length, or rows and columns"
-        raise rule("there must be pieces", expected=expected, got=sizes)
+        raise FenchelError(f"sizes must be a length, or rows and columns, got {sizes}")
     for size in sizes:
-        check_count(size, "there must be pieces")
+        check_count(size, "every size")
     axes = [(torch.arange(n, device=device, dtype=dtype) + 0.5) / n for n in sizes]
     if len(axes) == 1:
         return axes[0]
@@ -59,10 +58,9 @@ def box_positions(boxes: Tensor, size: tuple[float, float] = (1.0, 1.0)) -> Tens
     """
     check_real(boxes, "boxes")
     if boxes.shape[-1:] != (4,):
-        raise rule("a box has two corners", expected="shape (…, 4)", got=tuple(boxes.shape))
+        raise FenchelError(f"boxes must have shape (…, 4), got {tuple(boxes.shape)}")
     if not isinstance(size, Sequence) or len(size) != 2:
-        expected, got = "two numbers", repr(size)
-        raise rule("an image has a width and a height", expected=expected, got=got)
+        raise FenchelError(f"size must be a width and a height, got {size!r}")
     sides = [check_number(side, name="size", above=0) for side in size]
     corners = boxes.reshape(*boxes.shape[:-1], 2, 2)
     return corners.mean(-2) / torch.tensor(sides, dtype=boxes.dtype, device=boxes.device)

@@ -1,4 +1,4 @@
-"""The precision in which continuous attention computes."""
+"""The floating-point precision of continuous attention."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 def wide_dtype(device: torch.device) -> torch.dtype:
-    """float64, or float32 on a device that has no more."""
+    """float64, or float32 on a device without float64."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """`tensor` in that precision."""
+    """`tensor` in `wide_dtype`."""
     return tensor.to(wide_dtype(tensor.device))

@@ -12,8 +12,8 @@ from torch.distributions.utils import broadcast_all
 
 from fenchel.checks import check_device
 from fenchel.continuous.validation import (
+    check_density_parameter,
     check_finite,
-    check_parameter,
     check_points,
     check_positive,
     check_together,
@@ -34,9 +34,9 @@ class Symmetric(Distribution):
     def __init__(
         self, loc: float | Tensor, scale: float | Tensor, validate_args: bool | None = None
     ) -> None:
-        loc, scale = check_parameter(loc, "loc"), check_parameter(scale, "scale")
+        loc, scale = check_density_parameter(loc, "loc"), check_density_parameter(scale, "scale")
         if isinstance(loc, Tensor) and isinstance(scale, Tensor):
-            check_device(scale, loc, "scale", "loc is")
+            check_device(scale, loc, "scale", "loc")
             check_together(loc, scale, "loc and scale")
         self.loc, self.scale = broadcast_all(loc, scale)
         if validates(validate_args):

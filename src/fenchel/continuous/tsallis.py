@@ -1,4 +1,4 @@
-"""Tsallis negentropies of densities: the Ω of which they are the solutions."""
+"""Tsallis negentropies of densities, the regularizers of continuous attention."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from torch.distributions import Distribution, Laplace, MultivariateNormal, Norma
 from fenchel.checks import check_number
 from fenchel.continuous.beta_gaussian import BetaGaussian
 from fenchel.continuous.symmetric import Symmetric
-from fenchel.errors import FenchelError, rule
+from fenchel.errors import FenchelError
 
 
 def tsallis_negentropy(density: Distribution, alpha: float = 2.0) -> Tensor:
-    """Ω_α(p) = (∫ p^α − 1)/(α(α−1)), ∫ p log p at α = 1, of a density (Eq. 6).
+    """The Tsallis negentropy Ω_α(p) = (∫ p^α − 1)/(α(α−1)) of a density; ∫ p log p at α = 1.
 
-    Known for the densities of this package and for torch's `Normal`, `MultivariateNormal` and
-    `Laplace`, in closed form (for `LocationScale` by quadrature).
+    It is computed in closed form for the densities of this package and for `Normal`,
+    `MultivariateNormal` and `Laplace` of torch, and by quadrature for `LocationScale`.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 6.
 
@@ -52,5 +52,7 @@ def _log_power_integral(density: Distribution, exponent: float) -> Tensor:
 
 
 def _unknown(density: object) -> FenchelError:
-    expected = "a density of fenchel.continuous, Normal, MultivariateNormal or Laplace"
-    return rule("the negentropy must be known", expected=expected, got=type(density).__name__)
+    return FenchelError(
+        "density must be one of fenchel.continuous, or a Normal, MultivariateNormal or Laplace,"
+        f" got {type(density).__name__}"
+    )

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from fenchel.checks import check_dense, check_device
+from fenchel.checks import check_dense, check_device, check_not_proxy
 from fenchel.continuous.triangles import is_definite
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.mechanisms.masks import readable
 
 
@@ -24,77 +24,76 @@ def validates(validate_args: bool | None) -> bool:
 
 
 def check_real(value: Any, name: str) -> None:
+    check_not_proxy(value)
     if not isinstance(value, Tensor) or not value.dtype.is_floating_point:
         got = value.dtype if isinstance(value, Tensor) else type(value).__name__
-        raise rule(f"{name} must be a real tensor", expected="a floating-point dtype", got=got)
+        raise FenchelError(f"{name} must be a floating-point tensor, got {got}")
     check_dense(value, name)
 
 
-def check_parameter(value: Any, name: str) -> float | Tensor:
+def check_density_parameter(value: Any, name: str) -> float | Tensor:
     """A parameter of a density: a number, or a real tensor."""
     if isinstance(value, Tensor):
         check_real(value, name)
         return value
-    return _number(value, f"{name} must be a number or a tensor", "or a floating-point tensor")
+    return _number(value, f"{name} must be a number or a floating-point tensor")
 
 
 def check_points(value: Any, name: str, like: Tensor) -> Tensor:
-    """Where a density is asked for: a tensor, or one number."""
+    """The points at which a density is evaluated: a tensor or a number."""
     if not isinstance(value, Tensor):
-        number = _number(value, f"{name} must be a tensor", "or a torch.Tensor")
+        number = _number(value, f"{name} must be a number or a tensor")
         return torch.as_tensor(number, dtype=like.dtype, device=like.device)
     if value.dtype == torch.bool or value.dtype.is_complex:
-        raise rule(f"{name} must be real", expected="a real dtype", got=value.dtype)
+        raise FenchelError(f"{name} must be real, got {value.dtype}")
     check_dense(value, name)
     if value.ndim:
-        check_device(value, like, name, "the density is")
+        check_device(value, like, name, "the density")
     return value
 
 
 def check_together(first: Tensor, other: Tensor, names: str) -> None:
-    """Two tensors have shapes that broadcast."""
+    """The shapes of two tensors must broadcast."""
     shapes = tuple(first.shape), tuple(other.shape)
     sizes = zip(*(reversed(shape) for shape in shapes), strict=False)
     if any(have != want and 1 not in (have, want) for have, want in sizes):
         got = "{} and {}".format(*shapes)
-        raise rule(f"{names} must match", expected="shapes that broadcast", got=got)
+        raise FenchelError(f"{names} must have shapes that broadcast, got {got}")
 
 
 def check_same_shape(loc: Tensor, other: Tensor, name: str) -> None:
-    """`other` has one value for each location."""
+    """`other` must have one value per location."""
     if loc.shape != other.shape:
-        raise rule(
-            f"{name} must have one value a location",
-            expected=f"shape {tuple(loc.shape)}",
-            got=tuple(other.shape),
+        raise FenchelError(
+            f"{name} must have the shape of loc, {tuple(loc.shape)}, got {tuple(other.shape)}"
         )
 
 
 def check_matrices(loc: Tensor, matrix: Tensor, name: str) -> None:
-    """`matrix` has a D × D matrix for each location of D coordinates."""
+    """`matrix` must have one D × D matrix per location of D coordinates."""
     if loc.ndim == 0 or matrix.shape != (*loc.shape, loc.shape[-1]):
-        raise rule(
-            f"{name} must have one square matrix a location",
-            expected=f"shape {(*loc.shape, *loc.shape[-1:])} for locations {tuple(loc.shape)}",
-            got=tuple(matrix.shape),
+        wanted = (*loc.shape, *loc.shape[-1:])
+        raise FenchelError(
+            f"{name} must have shape {wanted} for loc of shape {tuple(loc.shape)},"
+            f" got {tuple(matrix.shape)}"
         )
 
 
 def check_finite(values: Tensor, name: str) -> None:
-    """Every number is finite."""
+    """Every number must be finite."""
     if readable(values):
-        _blame(values, values.isfinite(), f"{name} must be finite", "finite numbers")
+        _check_each(values, values.isfinite(), f"{name} must be finite")
 
 
 def check_positive(values: Tensor, name: str) -> None:
-    """Every number is positive and finite."""
+    """Every number must be positive and finite."""
     if readable(values):
         fine = (values > 0) & values.isfinite()
-        _blame(values, fine, f"{name} must be positive", "finite numbers above 0")
+        _check_each(values, fine, f"{name} must be positive and finite")
 
 
 def check_definite(matrix: Tensor, name: str) -> None:
-    """Every matrix is finite, symmetric (up to rounding) and positive definite."""
+    """Every matrix must be finite, symmetric up to rounding, and positive definite."""
     if not readable(matrix):
         return
     check_finite(matrix, name)
@@ -102,34 +101,32 @@ def check_definite(matrix: Tensor, name: str) -> None:
     size = exact.abs().amax((-2, -1))
     gap = (exact - exact.mT).abs().amax((-2, -1))
     close = gap <= 100 * torch.finfo(matrix.dtype).eps * size
-    _blame(matrix, close, f"{name} must be symmetric", "a matrix equal to its transpose")
-    expected = "a matrix with positive eigenvalues"
-    _blame(matrix, is_definite(exact), f"{name} must be positive definite", expected)
+    _check_each(matrix, close, f"{name} must be symmetric")
+    _check_each(matrix, is_definite(exact), f"{name} must be positive definite")
 
 
-def check_items(fine: Tensor, statement: str, expected: str, got: str) -> None:
-    """Raise for the first batch item at which `fine` is false."""
+def check_items(fine: Tensor, message: str) -> None:
+    """Raise `message`, which ends with what came, for the first batch item where `fine` is false."""
     if readable(fine) and not bool(fine.all()):
-        raise rule(statement, expected=expected, got=f"{got} {_first(fine)}".rstrip())
+        raise FenchelError(f"{message} {_first(fine)}".rstrip())
 
 
 def check_nonempty(full: Tensor) -> None:
-    """Every batch item has something in it."""
-    check_items(full, "a sequence must not be empty", "at least one valid value", "none")
+    """Every batch item must have a valid value."""
+    check_items(full, "a sequence must have at least one valid value, got none")
 
 
-def _number(value: Any, statement: str, otherwise: str) -> float:
+def _number(value: Any, statement: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise rule(statement, expected=f"a real number {otherwise}", got=type(value).__name__)
+        raise FenchelError(f"{statement}, got {type(value).__name__}")
     return float(value)
 
 
-def _blame(values: Tensor, fine: Tensor, statement: str, expected: str) -> None:
+def _check_each(values: Tensor, fine: Tensor, statement: str) -> None:
+    """Raise with the first of the values where `fine` is false."""
     if not bool(fine.all()):
         item = tuple(torch.nonzero(~fine)[0].tolist())
-        raise rule(
-            statement, expected=expected, got=f"{values[item].tolist()} {_first(fine)}".rstrip()
-        )
+        raise FenchelError(f"{statement}, got {values[item].tolist()} {_first(fine)}".rstrip())
 
 
 def _first(fine: Tensor) -> str:

@@ -1,4 +1,4 @@
-"""Which pieces of an input count: those within the lengths and where the mask says so."""
+"""Valid pieces of an input: within the lengths and allowed by the mask."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fenchel.mechanisms.masks import within
 
 
 def valid_pieces(length: int, lengths: Tensor | None, mask: Tensor | None) -> Tensor | None:
-    """Boolean (…, length); None where all pieces are valid.
+    """The valid pieces as a boolean tensor (…, length), or None if all are valid.
 
     >>> import torch
     >>> valid_pieces(3, torch.tensor([1, 3]), torch.tensor([True, True, False]))
@@ -22,7 +22,7 @@ def valid_pieces(length: int, lengths: Tensor | None, mask: Tensor | None) -> Te
 
 
 def zero_elsewhere(pieces: Tensor, valid: Tensor | None, *, vectors: bool) -> Tensor:
-    """The pieces, (…, L) or vectors (…, L, D), with zeros for those not valid, whatever they hold.
+    """The pieces (…, L), or vectors (…, L, D), with zeros for those that are not valid, even NaN.
 
     >>> import torch
     >>> zero_elsewhere(torch.tensor([1.0, torch.nan]), torch.tensor([True, False]), vectors=False)

@@ -1,4 +1,4 @@
-"""Value functions: a sequence or an image of vectors as one continuous function."""
+"""Value functions: a sequence or an image of vectors as a continuous function, by ridge regression."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fenchel.continuous.precision import wide, wide_dtype
 from fenchel.continuous.triangles import cholesky, power_of_two
 from fenchel.continuous.validation import check_items, check_nonempty, check_real
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.mechanisms.masks import check_broadcast, check_lengths, readable
 
 Positions = Tensor | tuple[int, ...] | None
 
-REMEMBERED = 256  # regressors a basis keeps, the least recently used is dropped
+CACHED = 256  # regressors per basis; the least recently used is dropped
 
 
 class _Kept(NamedTuple):
-    """The regressors of a basis, which `state` identifies while its tensors are held."""
+    """The cached regressors of a basis, valid as long as its tensors have this state."""
 
     state: tuple[Any, ...]
     tensors: tuple[Tensor, ...]
@@ -45,27 +45,33 @@ def ridge_values(
     lengths: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    r"""argmin_B Σ_ℓ |Bᵀψ(t_ℓ) − h_ℓ|² + λ‖B‖²: the coefficients of a value function V(t) = Bᵀψ(t).
+    r"""Fit a value function V(t) = Bᵀψ(t) to values at positions by ridge regression.
 
-    B = (FᵀF + λ1)⁻¹ Fᵀ H with F the basis at the positions, by a Cholesky factor in float64. For
-    regular positions the matrix before H depends on their number alone: it is computed once a
-    number and kept with the basis (unless the basis is being learned).
+    The coefficients solve
+
+        argmin_B Σ_ℓ |Bᵀψ(t_ℓ) − h_ℓ|² + λ‖B‖²  =  (FᵀF + λ1)⁻¹ Fᵀ H,
+
+    where the rows of F are the basis at the positions and the rows of H are the values. The system
+    is solved by a Cholesky factorisation in float64. For regular positions, the matrix in front of H
+    depends only on their number; it is computed once per number and cached with the basis, unless
+    the basis is learned.
+
+    Cost: O(L N D) per sequence for the product with H, plus O(L N² + N³) if the matrix is not cached.
 
     Args:
-        values: h, (…, L, D).
-        positions: where the values lie: (L,) or (…, L) on the line, (L, 2) or (…, L, 2) in the plane
-            (time stamps, centers of boxes); or the sizes of a regular grid, `(L,)` or
-            `(rows, columns)`; None is the regular grid on the line.
-        basis: N functions.
-        penalty: λ > 0.
-        lengths: integers (…), how many values of each sequence are valid; regular positions are then
-            those of the valid ones.
-        mask: boolean (…, L), True where a value is valid.
+        values: The values h, (…, L, D).
+        positions: The positions: (L,) or (…, L) on the line, (L, 2) or (…, L, 2) in the plane, such as
+            time stamps or centers of boxes; or the sizes of a regular grid, `(L,)` or
+            `(rows, columns)`. None is the regular grid on the line.
+        basis: The basis of N functions.
+        penalty: λ > 0, to be compared with the diagonal of FᵀF, about L/(2√π σ) for Gaussians of standard
+            deviation σ.
+        lengths: The number of valid values per sequence, integers (…). Regular positions are those of
+            the valid values.
+        mask: Boolean (…, L); True marks valid values.
 
     Returns:
-        (…, N, D), differentiable in the values, and in positions and basis too.
-
-    Cost: one product with H; without kept matrix O(L N² + N³) a sequence.
+        The coefficients (…, N, D), differentiable in the values, the positions and the basis.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 16.
 
@@ -78,6 +84,25 @@ def ridge_values(
             [0.9439],
             [0.0289]])
     """
+    regressor = value_regressor(values, positions, basis, penalty, lengths=lengths, mask=mask)
+    valid = valid_pieces(values.shape[-2], lengths, mask)
+    return regressor @ zero_elsewhere(values, valid, vectors=True)
+
+
+def value_regressor(
+    values: Tensor,
+    positions: Positions,
+    basis: GaussianBasis,
+    penalty: float,
+    *,
+    lengths: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The matrix (FᵀF + λ1)⁻¹ Fᵀ of `ridge_values`, (…, N, L), with zeros at padding.
+
+    For a single density with expectations r (…, N), r times this matrix gives weights of the values in
+    O(N L + L D), which is cheaper than O(N L D) for the coefficients.
+    """
     check_number(penalty, name="penalty", above=0)
     check_pieces(values, positions, basis, lengths, mask)
     valid = valid_pieces(values.shape[-2], lengths, mask)
@@ -87,7 +112,7 @@ def ridge_values(
     if regressor is None:
         places = _valid_places(wide(_places(values, positions, lengths)), valid, basis)
         regressor = _regressor(basis, places, penalty, valid)
-    return regressor.to(values.dtype) @ zero_elsewhere(values, valid, vectors=True)
+    return regressor.to(values.dtype)
 
 
 def _regular(
@@ -97,7 +122,7 @@ def _regular(
     penalty: float,
     lengths: Tensor | None,
 ) -> Tensor | None:
-    """The kept regressor (…, N, L), or None where none may be kept."""
+    """The cached regressor (…, N, L), or None if it cannot be cached."""
     learned = basis.centers.requires_grad or basis.scales.requires_grad
     if learned or not _keepable(basis.centers) or not _keepable(basis.scales):
         return None
@@ -107,18 +132,18 @@ def _regular(
     if not readable(lengths):
         return None
     counts, which = torch.unique(lengths, return_inverse=True)
-    each = [_kept(basis, (int(count),), penalty) for count in counts]
+    each = [_kept(basis, (int(count),), penalty).to(values.dtype) for count in counts]
     padded = [torch.nn.functional.pad(one, (0, length - one.shape[-1])) for one in each]
     return torch.stack(padded)[which]
 
 
 def _keepable(tensor: Tensor) -> bool:
-    """Whether this is a tensor of data, not one that a transform or a compiler traces."""
+    """Whether this is a plain tensor, not one traced by a transform or a compiler."""
     return (
         not torch.compiler.is_compiling()
         and not is_functorch_wrapped_tensor(tensor)
         and type(tensor) in (Tensor, torch.nn.Parameter)
-        and not tensor.is_inference()  # such a tensor does not tell when it is changed
+        and not tensor.is_inference()  # inference tensors have no version counter
     )
 
 
@@ -129,14 +154,14 @@ def _kept(basis: GaussianBasis, sizes: tuple[int, ...], penalty: float) -> Tenso
         with torch.inference_mode(False), torch.no_grad():
             places = _grid(sizes, basis.centers.device)
             regressor = _regressor(basis, places, penalty, None)
-    kept[sizes, penalty] = regressor  # as the last used
-    while len(kept) > REMEMBERED:
+    kept[sizes, penalty] = regressor  # most recently used
+    while len(kept) > CACHED:
         kept.popitem(last=False)
     return regressor
 
 
 def _kept_now(basis: GaussianBasis) -> OrderedDict[tuple, Tensor]:
-    """What is kept for the basis; nothing once its tensors are others or have changed."""
+    """The cache of the basis, cleared if its tensors were replaced or modified."""
     tensors = basis.centers, basis.scales
     state = tuple(
         (t.data_ptr(), t._version, t.shape, t.stride(), t.dtype, t.device) for t in tensors
@@ -151,7 +176,7 @@ def _kept_now(basis: GaussianBasis) -> OrderedDict[tuple, Tensor]:
 def _regressor(
     basis: GaussianBasis, places: Tensor, penalty: float, valid: Tensor | None
 ) -> Tensor:
-    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L), with columns of F scaled to below 2, so that FᵀF is finite."""
+    """(FᵀF + λ1)⁻¹ Fᵀ, (…, N, L). The columns of F are scaled to below 2, so that FᵀF is finite."""
     design = basis.at(places, wide(basis.centers), wide(basis.scales))
     if valid is not None:
         design = design * valid.unsqueeze(-1)
@@ -160,9 +185,8 @@ def _regressor(
     factor = cholesky(scaled @ scaled.mT + torch.diag_embed(penalty / peak / peak))
     check_items(
         factor.isfinite().all((-2, -1)),
-        "the regression must be solvable",
-        "a larger penalty, or wider basis functions",
-        f"penalty {penalty}",
+        "the ridge regression must not be singular (use a larger penalty or wider basis functions),"
+        f" got penalty {penalty}",
     )
     return torch.cholesky_solve(scaled, factor) / peak.unsqueeze(-1)
 
@@ -177,11 +201,11 @@ def _places(values: Tensor, positions: Positions, lengths: Tensor | None) -> Ten
 
 
 def _valid_places(places: Tensor, valid: Tensor | None, basis: GaussianBasis) -> Tensor:
-    """The places, which may hold anything for values that are not valid."""
+    """The positions, zeroed for values that are not valid, and checked to be finite."""
     line = basis.centers.ndim == 1
     places = zero_elsewhere(places, valid, vectors=not line)
     finite = places.isfinite().all(-1) if line else places.isfinite().all((-2, -1))
-    check_items(finite, "positions must be finite", "a place a valid value", "another")
+    check_items(finite, "positions must be finite, got inf or nan")
     return places
 
 
@@ -196,33 +220,31 @@ def check_pieces(
     lengths: Tensor | None,
     mask: Tensor | None,
 ) -> None:
-    """Values, where they lie, and which of them are valid."""
+    """Check values, positions, lengths and mask."""
     check_real(values, "values")
     check_basis(basis)
-    check_device(basis.centers, values, "basis", "the values are")
+    check_device(basis.centers, values, "basis", "the values")
     if values.ndim < 2:
-        raise rule(
-            "values are vectors in a row", expected="shape (…, L, D)", got=tuple(values.shape)
-        )
+        raise FenchelError(f"values must have shape (…, L, D), got {tuple(values.shape)}")
     *batch, length, _ = values.shape
     if length == 0:
-        which = f"{tuple(values.shape)}, empty at every batch item"
-        raise rule("a sequence must not be empty", expected="L ≥ 1 values", got=which)
+        raise FenchelError(
+            f"values must have at least one value per sequence, got shape {tuple(values.shape)}"
+        )
     if isinstance(positions, Tensor):
         _check_positions(positions, tuple(batch), length, basis)
-        check_device(positions, values, "positions", "the values are")
+        check_device(positions, values, "positions", "the values")
     else:
         _check_sizes((length,) if positions is None else positions, length, basis)
     if lengths is not None:
         check_lengths(lengths, tuple(batch), length, values)
         check_nonempty(lengths > 0)
         if not isinstance(positions, Tensor) and basis.dims != 1:
-            expected, got = "a mask, for pieces of an image", "lengths"
-            raise rule("regular pieces of a line have lengths", expected=expected, got=got)
+            raise FenchelError("lengths cannot be used with a grid in the plane: pass a mask")
     if mask is not None:
-        check_boolean(mask, "what is valid")
+        check_boolean(mask)
         check_broadcast(mask, (*batch, length), "mask")
-        check_device(mask, values, "mask", "the values are")
+        check_device(mask, values, "mask", "the values")
         check_nonempty(mask.any(-1))
 
 
@@ -233,20 +255,18 @@ def _check_positions(
     tail = (length,) if basis.centers.ndim == 1 else (length, basis.dims)
     own = tuple(positions.shape)
     if own != tail and own != batch + tail:
-        expected = f"shape {tail} or {batch + tail}"
-        raise rule("every value has a position where the basis is", expected=expected, got=own)
+        raise FenchelError(f"positions must have shape {tail} or {batch + tail}, got {own}")
 
 
 def _check_sizes(sizes: tuple[int, ...], length: int, basis: GaussianBasis) -> None:
     if not isinstance(sizes, tuple):
-        expected = "a tensor of places or a tuple of sizes"
-        raise rule("positions are where the values lie", expected=expected, got=repr(sizes))
+        raise FenchelError(f"positions must be a tensor or a tuple of sizes, got {sizes!r}")
     if len(sizes) != basis.dims or (len(sizes) == 2) != (basis.centers.ndim == 2):
-        expected = f"positions in {basis.dims} dimensions"
-        raise rule("values lie where the basis is", expected=expected, got=f"a grid of {sizes}")
+        raise FenchelError(
+            f"positions must have the {basis.dims} dimensions of the basis, got a grid of {sizes}"
+        )
     pieces = 1
     for size in sizes:
-        pieces *= check_count(size, "there must be pieces")
+        pieces *= check_count(size, "every size of a grid")
     if pieces != length:
-        expected, got = f"{pieces} values for a grid of {sizes}", length
-        raise rule("every piece has a value", expected=expected, got=got)
+        raise FenchelError(f"a grid of {sizes} must have {pieces} values, got {length}")

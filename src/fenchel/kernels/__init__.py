@@ -1,1 +1,1 @@
-"""Operators and their implementations: `reference` defines what is correct, the others are fast."""
+"""Implementations of the operators: `reference` defines what is correct, the others are fast."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from fenchel.checks import check_parameter
-from fenchel.errors import rule
-from fenchel.kernels.reference.entmax_loss import counted
+from fenchel.errors import FenchelError
 from fenchel.losses.in_place import may_overwrite, overwriting_row_loss
-from fenchel.losses.operator import entmax_row_loss
-from fenchel.losses.reduction import class_dimension, reduce_loss, smooth_probabilities
-from fenchel.losses.target import smoothed
+from fenchel.losses.reduction import class_dimension, reduce_loss
+from fenchel.operators.entmax_loss import entmax_row_loss
+from fenchel.operators.loss_target import smooth_probabilities, smoothed, zero_ignored
 
 if TYPE_CHECKING:
     from fenchel.regularizers import Regularizer
@@ -30,30 +28,36 @@ def entmax_loss(
     label_smoothing: float = 0.0,
     inplace: bool = False,
 ) -> Tensor:
-    r"""The loss that α-entmax minimises: cross-entropy at α = 1, sparse and with a margin above.
+    r"""The Fenchel–Young loss of α-entmax: cross-entropy at α = 1, sparse with a margin for α > 1.
 
-    With the Tsallis Ω_α and its conjugate,
+    With the Tsallis negentropy Ω_α and its conjugate Ω_α*, the loss and its gradient are
 
         L_α(x; q) = Ω_α(q) + Ω_α*(x) − ⟨q, x⟩,    ∂L/∂x = entmax_α(x) − q.
 
-    It is convex, never negative, and for a single class exactly zero once that class leads by the
-    margin 1/(α−1). For probabilities q (soft or multi-label targets) it is zero when the map gives q:
-    at α = 1 that is KL(q ‖ softmax(x)), which is `F.cross_entropy` less the entropy of q.
+    It is convex and non-negative, also in floating point. For a class index, it is exactly zero if the
+    score of that class is at least 1/(α−1) above all others. For probabilities q, it is zero if
+    entmax_α(x) = q; at α = 1 it is then KL(q ‖ softmax(x)), `F.cross_entropy` minus the entropy of q.
+
+    Cost: O(C) per row.
 
     Args:
-        scores: (C), (N, C) or (N, C, d1, …), as in `F.cross_entropy`; −inf is a class that cannot be.
-        target: class indices of the shape without C, or probabilities of the shape of `scores`.
-        alpha: a number above 0, or a differentiable tensor that broadcasts to `scores` with size 1
+        scores: (C), (N, C) or (N, C, d1, …), as in `F.cross_entropy`. −inf excludes a class.
+        target: Class indices of the shape of `scores` without C, or probabilities of the shape of
+            `scores`.
+        alpha: A positive number, or a differentiable tensor that broadcasts to `scores` with size 1
             along the classes.
-        weight: one weight a class. A row of probabilities weighs the mean of its classes' weights.
-        ignore_index: a class index whose rows cost nothing.
-        reduction: "mean" (over the weights of the rows that count), "sum" or "none".
-        label_smoothing: the share of the target that is spread evenly over the classes.
-        inplace: whether the gradient may replace the scores (N, C) in their memory, which no other
-            matrix of that size is then needed for. They must be the result of an operation that does
-            not need them for its own derivative, as those of a linear layer; their values are lost,
-            and there is one backward pass, which cannot be differentiated. Under `torch.compile` and
-            `torch.func`, and for scores of other shapes or that share memory, it changes nothing.
+        weight: One weight per class. A row of probabilities q has the weight Σ q_c weight_c.
+        ignore_index: Rows with this class index have loss zero and are not counted by the mean.
+        reduction: "mean" (weighted, over the rows that are not ignored), "sum" or "none".
+        label_smoothing: The share of the target that is spread evenly over all classes.
+        inplace: Whether the gradient may overwrite the scores (N, C), which saves one matrix of that
+            size. The scores must come from an operation whose backward pass does not need its
+            output, such as a linear layer. Their values are lost, and only one backward pass is
+            possible, without `create_graph`. Ignored under `torch.compile` and `torch.func`, and for
+            scores of other shapes or that share memory.
+
+    Returns:
+        A scalar, or one loss per row for `reduction="none"`.
 
     Reference: Peters, Niculae & Martins (2019), *Sparse Sequence-to-Sequence Models*.
 
@@ -93,10 +97,13 @@ def sparsemax_loss(
     label_smoothing: float = 0.0,
     inplace: bool = False,
 ) -> Tensor:
-    r"""The loss that sparsemax minimises: `entmax_loss` at α = 2.
+    r"""The loss of sparsemax: `entmax_loss` at α = 2.
+
+    The loss and its gradient are
 
         L(x; q) = ½‖q − x‖² − ½‖sparsemax(x) − x‖²,    ∂L/∂x = sparsemax(x) − q.
 
+    For a class index, it is exactly zero if the score of that class is at least 1 above all others.
     With two classes it is the modified Huber loss. The arguments are those of `entmax_loss`.
 
     Reference: Martins & Astudillo (2016), *From Softmax to Sparsemax*, Eqs. 20 and 26.
@@ -127,10 +134,26 @@ def fenchel_young_loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""The loss of any regularizer: L_Ω(x; q) = Ω(q) + Ω*(x) − ⟨q, x⟩, with ∂L/∂x = omega.map(x) − q.
+    r"""The Fenchel–Young loss of a regularizer Ω.
 
-    It is convex in the scores, never negative, and zero exactly when the map gives the target. The
-    other arguments are those of `entmax_loss`.
+    With the conjugate Ω*(x) = max_p ⟨p, x⟩ − Ω(p), the loss and its gradient are
+
+        L_Ω(x; q) = Ω(q) + Ω*(x) − ⟨q, x⟩,    ∂L/∂x = ∇Ω*(x) − q = omega.map(x) − q.
+
+    It is convex in the scores and non-negative, and zero if and only if the map of the scores is the
+    target. In floating point it is zero up to rounding there: differences below zero, which rounding
+    can cause, are replaced by zero.
+
+    Cost: that of `omega.map`, plus O(C) per row.
+
+    Args:
+        scores: (C), (N, C) or (N, C, d1, …), as in `F.cross_entropy`.
+        target: Class indices or probabilities.
+        omega: A regularizer such as `fenchel.Norm(alpha=2.0)`, `fenchel.Fused()` or `fenchel.Custom(fn)`.
+        weight, ignore_index, reduction, label_smoothing: As for `entmax_loss`.
+
+    Returns:
+        A scalar, or one loss per row for `reduction="none"`.
 
     Reference: Blondel, Martins & Niculae (2020), *Learning with Fenchel–Young Losses*.
 
@@ -147,7 +170,7 @@ def fenchel_young_loss(
             return omega.row_loss(rows, target, ignore_index, dim)
         smooth = smoothed(target, rows, ignore_index, smoothing)
         loss = omega.row_loss(rows, smooth, ignore_index, dim)
-        return torch.where(counted(target, ignore_index), loss, 0.0)
+        return zero_ignored(loss, target, ignore_index)
 
     return reduce_loss(
         row_loss,
@@ -162,5 +185,4 @@ def fenchel_young_loss(
 
 def check_omega(omega: Regularizer) -> None:
     if not callable(getattr(omega, "row_loss", None)) or isinstance(omega, type):
-        expected, got = "a regularizer, such as fenchel.Norm()", repr(omega)
-        raise rule("omega must be a regularizer", expected=expected, got=got)
+        raise FenchelError(f"omega must be a regularizer such as fenchel.Norm(), got {omega!r}")

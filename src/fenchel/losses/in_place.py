@@ -14,8 +14,8 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd.graph import increment_version
 
 from fenchel.autocast import rounded_like
-from fenchel.errors import rule
-from fenchel.losses.operator import check_loss_values, entmax_row_loss_in_place
+from fenchel.errors import FenchelError
+from fenchel.operators.entmax_loss import check_loss_values, entmax_row_loss_in_place
 
 
 def may_overwrite(scores: Tensor) -> bool:
@@ -24,10 +24,8 @@ def may_overwrite(scores: Tensor) -> bool:
         return False
     owner = scores if scores._base is None else scores._base
     if owner.is_leaf and owner.requires_grad:
-        raise rule(
-            "scores that are overwritten are the result of an operation",
-            expected="inplace=False for a leaf that requires grad",
-            got="inplace=True",
+        raise FenchelError(
+            "inplace=True cannot overwrite a leaf tensor that requires grad: pass inplace=False"
         )
     if torch.compiler.is_compiling() or peek_interpreter_stack() is not None:
         return False
@@ -75,16 +73,15 @@ class _Overwrite(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         if torch.is_grad_enabled():
-            raise rule(
-                "a gradient that has replaced the scores cannot be differentiated",
-                expected="inplace=False",
-                got="create_graph=True",
+            raise FenchelError(
+                "a loss with inplace=True cannot be differentiated with create_graph=True:"
+                " pass inplace=False"
             )
         if ctx.slope is None or ctx.slope._version != ctx.version:
-            raise rule(
-                "a gradient that has replaced the scores is used once, and nothing overwrites it",
-                expected="inplace=False",
-                got="a second backward pass" if ctx.slope is None else "scores that were changed",
+            got = "a second one" if ctx.slope is None else "scores that were modified"
+            raise FenchelError(
+                "a loss with inplace=True must have one backward pass, before its scores are"
+                f" modified, got {got}: pass inplace=False"
             )
         by_scores, ctx.slope = ctx.slope.mul_(grad.unsqueeze(-1)), None
         by_alpha = None

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
 from fenchel.checks import check_count, check_dense, check_device, check_parameter
-from fenchel.errors import rule
-from fenchel.losses.chunks import loss_dtype
-from fenchel.losses.linear_operator import linear_losses
+from fenchel.errors import FenchelError
 from fenchel.losses.reduction import (
     check_classes,
     check_options,
@@ -19,6 +17,8 @@ from fenchel.losses.reduction import (
     mean_of,
     row_weights,
 )
+from fenchel.operators.linear_chunks import loss_dtype
+from fenchel.operators.linear_entmax_loss import linear_losses
 
 
 def linear_entmax_loss(
@@ -74,7 +74,7 @@ def linear_entmax_loss(
         target = target.long().reshape(-1)
     else:
         target = target.reshape(rows, classes)
-    check_device(target, hidden, "target", "hidden is")
+    check_device(target, hidden, "target", "hidden")
     constant = _check_constant(class_weight)
     weights = row_weights(constant, target, classes, ignore_index, "class_weight")
     product = dtype or hidden.dtype
@@ -114,7 +114,9 @@ def _product_dtype(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> torch
         return dtype
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and tensor.dtype != hidden.dtype:
-            raise rule(f"{name} has the dtype of hidden", expected=hidden.dtype, got=tensor.dtype)
+            raise FenchelError(
+                f"{name} must have the dtype of hidden ({hidden.dtype}), got {tensor.dtype}"
+            )
     return None
 
 
@@ -124,35 +126,28 @@ def _check_layer(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
             continue
         if not isinstance(tensor, Tensor) or not tensor.dtype.is_floating_point:
             got = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-            raise rule(f"{name} must be real", expected="a floating-point tensor", got=got)
+            raise FenchelError(f"{name} must be a floating-point tensor, got {got}")
         check_dense(tensor, name)
-        check_device(tensor, hidden, name, "hidden is")
+        check_device(tensor, hidden, name, "hidden")
     if hidden.ndim == 0 or weight.ndim != 2 or hidden.shape[-1] != weight.shape[1]:
-        raise rule(
-            "hidden and weight make a layer",
-            expected="shapes (…, D) and (C, D)",
-            got=f"{tuple(hidden.shape)} and {tuple(weight.shape)}",
+        raise FenchelError(
+            "hidden and weight must have shapes (…, D) and (C, D),"
+            f" got {tuple(hidden.shape)} and {tuple(weight.shape)}"
         )
     check_classes(weight.shape[0], f"a weight of shape {tuple(weight.shape)}")
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
-        raise rule(
-            "bias has one value a class",
-            expected=f"shape ({weight.shape[0]},)",
-            got=tuple(bias.shape),
-        )
+        raise FenchelError(f"bias must have shape ({weight.shape[0]},), got {tuple(bias.shape)}")
 
 
 def _check_constant(class_weight: Tensor | None) -> Tensor | None:
     if isinstance(class_weight, Tensor) and class_weight.requires_grad:
-        raise rule(
-            "class_weight is a constant", expected="class_weight.detach()", got="requires_grad=True"
-        )
+        raise FenchelError("class_weight must not require grad: pass class_weight.detach()")
     return class_weight
 
 
 def check_rows(chunk_rows: int | None) -> int:
     """Rows of a chunk; 0 leaves the choice to the kernel, which knows how many there are."""
-    return 0 if chunk_rows is None else int(check_count(chunk_rows, "chunk_rows counts rows"))
+    return 0 if chunk_rows is None else int(check_count(chunk_rows, "chunk_rows"))
 
 
 def _alpha_of_rows(alpha: float | Tensor, hidden: Tensor) -> float | Tensor:

@@ -1,4 +1,4 @@
-"""What the losses share with `F.cross_entropy`: shapes, targets, smoothing, weights, reductions."""
+"""The arguments of `F.cross_entropy`: shapes, targets, label smoothing, weights, reductions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fenchel.checks import check_dense, check_device, check_known, check_scores, check_tensor
-from fenchel.errors import rule
-from fenchel.kernels.rows import HALF
+from fenchel.errors import FenchelError
+from fenchel.operators.layout import HALF
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -28,7 +28,7 @@ def class_dimension(scores: Tensor) -> int:
 
 def check_classes(classes: int, given: str) -> None:
     if classes == 0:
-        raise rule("there must be a class to choose", expected="at least one class", got=given)
+        raise FenchelError(f"there must be at least one class, got {given}")
 
 
 def reduce_loss(
@@ -89,11 +89,9 @@ def check_options(reduction: str, label_smoothing: float, ignore_index: int) -> 
     check_known("reduction", reduction, REDUCTIONS)
     share = isinstance(label_smoothing, Real) and not isinstance(label_smoothing, bool)
     if not share or not 0 <= label_smoothing <= 1:
-        expected, got = "a number in [0, 1]", repr(label_smoothing)
-        raise rule("label_smoothing is a share", expected=expected, got=got)
+        raise FenchelError(f"label_smoothing must be a number in [0, 1], got {label_smoothing!r}")
     if not _is_index(ignore_index):
-        got = repr(ignore_index)
-        raise rule("ignore_index is a class index", expected="an integer", got=got)
+        raise FenchelError(f"ignore_index must be an integer, got {ignore_index!r}")
 
 
 def _is_index(value: object) -> bool:
@@ -109,23 +107,18 @@ def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
     """Whether a target for scores of this shape holds class indices; else it holds probabilities."""
     check_tensor(target, "target")
     if target.dtype == torch.bool or target.dtype.is_complex:
-        raise rule(
-            "target must hold class indices or probabilities",
-            expected="an integer or floating dtype",
-            got=target.dtype,
-        )
+        raise FenchelError(f"target must have an integer or floating dtype, got {target.dtype}")
     if target.requires_grad:
-        raise rule("target is a constant", expected="target.detach()", got="requires_grad=True")
+        raise FenchelError("target must not require grad: pass target.detach()")
     by_index = not target.dtype.is_floating_point
     shape = list(scores)
     if by_index:
         del shape[dim]
     if list(target.shape) != shape:
         kind = "class indices" if by_index else "probabilities"
-        raise rule(
-            f"a target of {kind} must match scores of shape {tuple(scores)}",
-            expected=f"shape {tuple(shape)}",
-            got=tuple(target.shape),
+        raise FenchelError(
+            f"a target of {kind} must have shape {tuple(shape)} for scores of shape"
+            f" {tuple(scores)}, got {tuple(target.shape)}"
         )
     return by_index
 
@@ -138,20 +131,12 @@ def row_weights(
         return None
     if not isinstance(weight, Tensor) or tuple(weight.shape) != (classes,):
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
-        expected = f"a tensor of shape ({classes},)"
-        raise rule(f"{name} has one value a class", expected=expected, got=got)
+        raise FenchelError(f"{name} must be a tensor of shape ({classes},), got {got}")
     if weight.dtype.is_complex:
-        raise rule(f"{name} must be real", expected="a real dtype", got=weight.dtype)
+        raise FenchelError(f"{name} must be real, got {weight.dtype}")
     check_dense(weight, name)
-    check_device(weight, target, name, "the target is")
+    check_device(weight, target, name, "the target")
     if target.dtype.is_floating_point:
         return (target * weight).sum(-1)
-    # A class that does not exist is refused where the loss looks at it.
+    # Targets out of range are clamped here and raise in the loss.
     return torch.where(target != ignore_index, weight[target.clamp(0, classes - 1)], 0.0)
-
-
-def smooth_probabilities(target: Tensor, smoothing: float) -> Tensor:
-    """(1 − s) q + s/C."""
-    if smoothing == 0:
-        return target
-    return (1 - smoothing) * target + smoothing / target.shape[-1]

@@ -1,1 +1,1 @@
-"""Maps from scores to probabilities, one a file: the mathematics, the rule of derivatives, the call."""
+"""Maps from scores to probabilities, one file per map."""

@@ -1,38 +1,41 @@
-"""α-entmax: one map for softmax (α = 1), 1.5-entmax and sparsemax (α = 2), and everything around."""
+"""α-entmax: softmax (α = 1), 1.5-entmax, sparsemax (α = 2) and every α > 0 between and beyond."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from fenchel.maps.operator import MapOperator
-
-ENTMAX = MapOperator[Tensor]("entmax", "alpha", above=0)
+from fenchel.operators.maps import ENTMAX
 
 
 def entmax(
     scores: Tensor, alpha: float | Tensor = 1.5, dim: int = -1, *, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Probabilities that can be exactly zero; α says how readily.
+    r"""Probabilities that can be exactly zero, with sparsity controlled by α.
 
-    Solves, with the Tsallis entropy H_α(p) = (1 − Σ p^α)/(α(α−1)),
+    With the Tsallis entropy H_α(p) = (1 − Σ p^α)/(α(α−1)), the map is
 
         argmax_{p ∈ Δ} ⟨p, x⟩ + H_α(p)  =  [1 + (α−1)(x − A)]_+^{1/(α−1)},
 
-    where A makes the probabilities sum to one. α = 1 is softmax, 2 is sparsemax; above 1 an entry
-    more than 1/(α−1) below the largest is always zero; below 1 the tails are heavier than softmax's.
+    where the normalizer A makes the probabilities sum to one. α = 1 is softmax and α = 2 is sparsemax.
+    For α > 1, an entry more than 1/(α−1) below the largest score gets probability zero. For α < 1,
+    there are no zeros and the tails are heavier than those of softmax.
 
-    The Jacobian is diag(s) − s sᵀ/Σs with s = p^{2−α} on the support; the derivative in α exists
-    everywhere, α = 1 included. Cost: a few passes over each row, no sorting.
+    Jacobian: diag(s) − s sᵀ/Σs with s = p^{2−α} on the support, 0 elsewhere. The derivative in α exists
+    everywhere, including α = 1.
+
+    Cost: O(d) per row, a few passes without sorting.
 
     Args:
-        scores: real scores of any shape; −inf is never attended.
-        alpha: a number above 0, or a tensor of them that broadcasts to `scores` with size 1 along
-            `dim` (one α a row, a head, a batch…). A tensor is differentiable. Under `torch.compile`
-            a number is part of the graph, and each new one compiles it again: one that changes from
-            step to step should be a tensor.
-        dim: the dimension that sums to one.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended. A row with nothing
-            left is all zeros and passes no gradient.
+        scores: Real scores of any shape. Entries of −inf get probability zero.
+        alpha: A positive number, or a tensor that broadcasts to `scores` with size 1 along `dim`, such
+            as one α per row or per head. Tensors are differentiable. `torch.compile` treats a number
+            as a constant and recompiles when it changes; pass a tensor if it changes at every step.
+        dim: The dimension that sums to one.
+        mask: Boolean, broadcastable to `scores`; False entries get probability zero. A fully masked
+            row is all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     References:
         Peters, Niculae & Martins (2019), *Sparse Sequence-to-Sequence Models*;

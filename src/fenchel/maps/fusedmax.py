@@ -1,4 +1,4 @@
-"""fusedmax: neighbours share their weight, in whole segments."""
+"""fusedmax: sparse probabilities that are constant on contiguous segments."""
 
 from __future__ import annotations
 
@@ -6,36 +6,38 @@ import torch
 from torch import Tensor
 
 from fenchel.checks import canonical_dim, check_mask, check_scores
-from fenchel.kernels.reference.penalties import neighbour_before
-from fenchel.maps.grouped import GroupedMapOperator
-
-FUSEDMAX = GroupedMapOperator("fusedmax", torch.int8)
+from fenchel.kernels.reference.fusedmax import neighbour_before
+from fenchel.operators.maps import FUSEDMAX
 
 
 def fusedmax(
     scores: Tensor, strength: float | Tensor = 0.1, dim: int = -1, *, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Sparse probabilities that are equal on contiguous segments.
+    r"""Sparse probabilities that are constant on contiguous segments.
 
-    Solves, with λ the strength,
+    With the strength λ, the map is
 
         argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖² − λ Σ |p_{i+1} − p_i|  =  P_Δ(prox_{λTV}(x)),
 
-    the projection onto the simplex (sparsemax) of the proximal operator of total variation, both exact.
-    λ = 0 is sparsemax; once λ is large enough every entry is in one group.
+    the proximal operator of total variation followed by the projection onto the simplex (sparsemax);
+    both are exact. λ = 0 is sparsemax. For large λ all entries are equal.
 
-    Entries that are fused move as one: the Jacobian averages over each group and subtracts the mean over
-    the support. The derivative in λ exists too: a group gains (neighbours above − neighbours below) over
-    its size. Cost: linear in the entries.
+    Jacobian: the mean over the group (segment) of each entry minus the mean over the support. In λ,
+    the derivative of a group is (neighbours above − neighbours below)/size, centred over the support.
+    Cost: O(d) per row.
 
     Args:
-        scores: real scores of any shape; their order along `dim` matters. −inf is never attended.
-        strength: a number from 0 on, or a tensor of them that broadcasts to `scores` with size 1 along
-            `dim`. A tensor is differentiable.
-        dim: the dimension that sums to one.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended. What is masked (or −inf)
-            is removed from its row: the entries left keep their order and become neighbours. A row
-            with nothing left is all zeros and passes no gradient.
+        scores: Real scores of any shape; their order along `dim` matters. Entries of −inf are
+            removed, as masked ones are.
+        strength: A number at least 0, or a tensor that broadcasts to `scores` with size 1 along
+            `dim`. Tensors are differentiable.
+        dim: The dimension that sums to one.
+        mask: Boolean, broadcastable to `scores`; False entries are removed from their row and get
+            probability zero. The others keep their order and become neighbours. A fully masked row
+            is all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     Reference: Niculae & Blondel (2017), *A Regularized Framework for Sparse and Structured Neural
     Attention*, Prop. 2 and 3.
@@ -51,10 +53,18 @@ def fusedmax(
 
 
 def fused_groups(p: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
-    """The segments of equal neighbours in the support of p, numbered 1, 2, … along `dim`; 0 off it.
+    """Label the segments of equal neighbours in p with 1, 2, … along `dim`; zero entries get 0.
 
-    For a person who looks at p. Segments whose values agree by chance are counted as one; the
-    derivatives of `fusedmax` do not depend on that.
+    Meant for inspection. Adjacent segments whose values happen to be equal get one label; the
+    derivatives of `fusedmax` use the segments that its algorithm found and are not affected.
+
+    Args:
+        p: The result of `fusedmax`.
+        dim: The dimension that sums to one.
+        mask: The mask given to `fusedmax`, if any.
+
+    Returns:
+        Integers of the shape of p.
 
     >>> import torch, fenchel
     >>> fenchel.fused_groups(torch.tensor([0.2, 0.2, 0.0, 0.2, 0.4]))

@@ -1,40 +1,41 @@
-"""fusedmax2d: regions of an image share their weight."""
+"""fusedmax2d: sparse probabilities that are constant on connected regions of an image."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from fenchel.checks import check_dense, check_mask, check_parameter, check_scores
-from fenchel.errors import rule
-from fenchel.maps.grouped import GroupedMapOperator
-
-FUSEDMAX2D = GroupedMapOperator("fusedmax2d", torch.int32, layout="width")
+from fenchel.errors import FenchelError
+from fenchel.operators.maps import FUSEDMAX2D
 
 
 def fusedmax2d(
     scores: Tensor, strength: float | Tensor = 0.1, *, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Sparse probabilities over the last two dimensions that are equal on connected regions.
+    r"""Sparse probabilities over the last two dimensions that are constant on connected regions.
 
-    Solves, with λ the strength and d over the differences of horizontal and vertical neighbours,
+    With the strength λ and i ~ j for horizontal and vertical neighbours, the map is
 
-        argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖² − λ Σ_d |d|  =  P_Δ(prox_{λTV₂}(x)).
+        argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖² − λ Σ_{i~j} |p_i − p_j|  =  P_Δ(prox_{λTV₂}(x)).
 
-    The proximal operator of 2-D total variation has no finite algorithm as simple as in one dimension: it
-    is found by accelerated alternation of exact 1-D ones, along rows and along columns, until the duality
-    gap is rounding, and the regions with it. An image that does not get there raises `FenchelError`.
+    The proximal operator of 2-D total variation is computed by accelerated alternation of exact 1-D
+    proximal operators along rows and columns, until the duality gap is at rounding level.
+    `FenchelError` is raised if it does not converge.
 
-    The derivatives are those of `fusedmax`, with regions for segments. Cost: linear in the entries for
-    each of a few dozen rounds.
+    Derivatives: as for `fusedmax`, with regions instead of segments. Cost: O(height · width) per
+    round; a few dozen rounds are usual.
 
     Args:
-        scores: real scores of shape (…, height, width); −inf is never attended.
-        strength: a number from 0 on, or a tensor of them that broadcasts to `scores` with size 1 along
-            the last two dimensions. A tensor is differentiable.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended. What is masked (or −inf)
-            is removed: in every row and in every column the entries left become neighbours. An image
-            with nothing left is all zeros and passes no gradient.
+        scores: Real scores of shape (…, height, width). Entries of −inf are removed, as masked ones
+            are.
+        strength: A number at least 0, or a tensor that broadcasts to `scores` with size 1 along the
+            last two dimensions. Tensors are differentiable.
+        mask: Boolean, broadcastable to `scores`; False entries are removed and get probability zero.
+            In every row and column, the remaining entries become neighbours. A fully masked image is
+            all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     References: Niculae & Blondel (2017), *A Regularized Framework for Sparse and Structured Neural
     Attention*; Chambolle & Pock (2015), *A remark on accelerated block coordinate descent for computing
@@ -48,8 +49,8 @@ def fusedmax2d(
     """
     check_scores(scores)
     if scores.ndim < 2:
-        raise rule(
-            "scores must have two dimensions to normalise", expected="ndim ≥ 2", got="ndim 1"
+        raise FenchelError(
+            f"scores must have at least two dimensions, got shape {tuple(scores.shape)}"
         )
     height, width = scores.shape[-2:]
     rows = scores.flatten(-2)
@@ -60,10 +61,9 @@ def fusedmax2d(
     if isinstance(strength, Tensor) and strength.ndim > 1:
         check_dense(strength, name)
         if strength.shape[-2:] != (1, 1):
-            raise rule(
-                "strength has one value an image",
-                expected="size 1 along the last two dimensions",
-                got=tuple(strength.shape),
+            raise FenchelError(
+                "strength must have size 1 along the last two dimensions,"
+                f" got shape {tuple(strength.shape)}"
             )
         strength = strength.flatten(-2)
     strength = check_parameter(strength, rows, -1, name=name, above=above)

@@ -1,36 +1,38 @@
-"""normmax: the norm of p as the regularizer."""
+"""normmax: the map whose regularizer is the α-norm."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from fenchel.maps.operator import MapOperator
-
-NORMMAX = MapOperator[Tensor]("normmax", "alpha", above=1)
+from fenchel.operators.maps import NORMMAX
 
 
 def normmax(
     scores: Tensor, alpha: float | Tensor = 2.0, dim: int = -1, *, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Sparse probabilities that grow flatter, not denser, as α grows.
+    r"""Sparse probabilities that are nearly uniform on their support for large α.
 
-    Solves
+    The map is
 
         argmax_{p ∈ Δ} ⟨p, x⟩ − ‖p‖_α  =  w/Σw,   w = (x − τ)_+^{1/(α−1)},
 
-    where τ makes Σ (x − τ)_+^{α/(α−1)} one. What lies 1 below the largest score is always zero; for
-    large α the support is close to uniform (a soft top-k), for α → 1 only the largest is left.
+    where the threshold τ satisfies Σ (x − τ)_+^{α/(α−1)} = 1. An entry 1 or more below the largest score
+    gets probability zero. For large α the map is close to a uniform top-k; as α → 1 it approaches
+    the argmax.
 
-    With s = p^{2−α} and h = g − p·g, the Jacobian maps g to ‖p‖_α^{α−1} (s∘h − p (s·h))/(α−1).
-    Cost: a few passes over each row, no sorting.
+    Jacobian: with s = p^{2−α} and h = g − ⟨p, g⟩, the product with a vector g is
+    ‖p‖_α^{α−1} (s∘h − p ⟨s, h⟩)/(α−1). Cost: O(d) per row, a few passes without sorting.
 
     Args:
-        scores: real scores of any shape; −inf is never attended.
-        alpha: a number above 1, or a tensor of them that broadcasts to `scores` with size 1 along
-            `dim`. A tensor is differentiable.
-        dim: the dimension that sums to one.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended. A row with nothing
-            left is all zeros and passes no gradient.
+        scores: Real scores of any shape. Entries of −inf get probability zero.
+        alpha: A number above 1, or a tensor that broadcasts to `scores` with size 1 along `dim`.
+            Tensors are differentiable.
+        dim: The dimension that sums to one.
+        mask: Boolean, broadcastable to `scores`; False entries get probability zero. A fully masked
+            row is all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     Reference: Blondel, Martins & Niculae (2020), *Learning with Fenchel–Young Losses*.
 

@@ -1,37 +1,38 @@
-"""pnormmax: half the squared p-norm as the regularizer."""
+"""pnormmax: the map whose regularizer is half the squared p-norm."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from fenchel.maps.operator import MapOperator
-
-PNORMMAX = MapOperator[Tensor]("pnormmax", "p", above=1)
+from fenchel.operators.maps import PNORMMAX
 
 
 def pnormmax(
     scores: Tensor, p: float | Tensor = 1.5, dim: int = -1, *, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Sparse probabilities with softer edges than sparsemax: sq-pnorm-max.
+    r"""Sparse probabilities with the squared p-norm as the regularizer (sq-pnorm-max).
 
-    Solves, with q for the probabilities,
+    With q for the probabilities, the map is
 
         argmax_{q ∈ Δ} ⟨q, x⟩ − ½‖q‖_p²  =  u^c/Σu^c,   u = (x − τ)_+,  c = 1/(p−1),
 
-    where τ makes Σu^c · (Σu^{c+1})^{−(2−p)/p} one: a root in one dimension, found to the last bit. p = 2
-    is sparsemax. What lies 1 below the largest score is always zero. Up to p = 2 the regularizer is
-    strongly convex and the map has bounded slopes; above, it is steep at the edge of its support.
+    where the threshold τ satisfies Σu^c · (Σu^{c+1})^{−(2−p)/p} = 1. p = 2 is sparsemax. An entry 1 or
+    more below the largest score gets probability zero. For p ≤ 2 the regularizer is strongly convex
+    and the map is Lipschitz; for p > 2 its slope is unbounded at the boundary of the support.
 
-    With N = ‖q‖_p and K = [N^{p−2} diag(q^{2−p}) − (2−p) N^{−2} q qᵀ]/(p−1) on the support, the Jacobian
-    is K − K1 1ᵀK/(1ᵀK1). Cost: a few passes over each row, no sorting.
+    Jacobian: K − K1 1ᵀK/(1ᵀK1) with K = [N^{p−2} diag(q^{2−p}) − (2−p) N^{−2} q qᵀ]/(p−1) on the support
+    and N = ‖q‖_p. Cost: O(d) per row, one-dimensional root finding without sorting.
 
     Args:
-        scores: real scores of any shape; −inf is never attended.
-        p: a number above 1, or a tensor of them that broadcasts to `scores` with size 1 along `dim`.
-            A tensor is differentiable.
-        dim: the dimension that sums to one.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended. A row with nothing
-            left is all zeros and passes no gradient.
+        scores: Real scores of any shape. Entries of −inf get probability zero.
+        p: A number above 1, or a tensor that broadcasts to `scores` with size 1 along `dim`. Tensors
+            are differentiable.
+        dim: The dimension that sums to one.
+        mask: Boolean, broadcastable to `scores`; False entries get probability zero. A fully masked
+            row is all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     Reference: Niculae & Blondel (2017), *A Regularized Framework for Sparse and Structured Neural
     Attention*, §3.1.

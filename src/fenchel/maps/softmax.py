@@ -1,26 +1,31 @@
-"""softmax, with the library's masks: the dense end of the family."""
+"""softmax with a mask."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from fenchel.maps.entmax import ENTMAX
+from fenchel.operators.maps import ENTMAX
 
 
 def softmax(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
-    r"""The dense map, for comparison and for models that switch between maps.
+    r"""Softmax, the dense map: α-entmax at α = 1.
 
-    Solves
+    The map is
 
-        argmax_{p ∈ Δ} ⟨p, x⟩ − Σ p log p  =  exp(x)/Σ exp(x):
+        argmax_{p ∈ Δ} ⟨p, x⟩ − Σ p log p  =  exp(x)/Σ exp(x).
 
-    α-entmax at α = 1. It differs from `torch.softmax` in taking a mask, and in that a row with
-    nothing left is all zeros with zero gradient instead of NaN.
+    Unlike `torch.softmax`, it takes a mask, and a fully masked row is all zeros instead of NaN.
+
+    Jacobian: diag(p) − p pᵀ. Cost: O(d) per row.
 
     Args:
-        scores: real scores of any shape; −inf is never attended.
-        dim: the dimension that sums to one.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended.
+        scores: Real scores of any shape. Entries of −inf get probability zero.
+        dim: The dimension that sums to one.
+        mask: Boolean, broadcastable to `scores`; False entries get probability zero. A fully masked
+            row is all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     >>> import torch, fenchel
     >>> fenchel.softmax(torch.tensor([1.0, 0.5, -1.0]))

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fenchel.maps.entmax import ENTMAX
+from fenchel.operators.maps import ENTMAX
 
 
 def sparsemax(scores: Tensor, dim: int = -1, *, mask: Tensor | None = None) -> Tensor:
-    r"""The probability vector nearest to the scores; what lies far below the largest gets zero.
+    r"""Sparse probabilities: the Euclidean projection of the scores onto the simplex.
 
-    Solves
+    The map, which is α-entmax at α = 2, is
 
         argmin_{p ∈ Δ} ‖p − x‖²  =  [x − τ]_+,
 
-    where τ makes the probabilities sum to one: α-entmax at α = 2. On the support S the Jacobian is
-    diag(1_S) − 1_S 1_Sᵀ/|S|: the gradient minus its mean. Cost: a few passes over each row.
+    where the threshold τ makes the probabilities sum to one. An entry 1 or more below the largest
+    score gets probability zero.
+
+    Jacobian: diag(s) − s sᵀ/|S| with s the indicator of the support S. A vector–Jacobian product
+    subtracts the mean over the support. Cost: O(d) per row, a few passes without sorting.
 
     Args:
-        scores: real scores of any shape; −inf is never attended.
-        dim: the dimension that sums to one.
-        mask: boolean, broadcasts to `scores`; True marks what may be attended. A row with nothing
-            left is all zeros and passes no gradient.
+        scores: Real scores of any shape. Entries of −inf get probability zero.
+        dim: The dimension that sums to one.
+        mask: Boolean, broadcastable to `scores`; False entries get probability zero. A fully masked
+            row is all zeros and has zero gradient.
+
+    Returns:
+        Probabilities of the shape and dtype of `scores`.
 
     Reference: Martins & Astudillo (2016), *From Softmax to Sparsemax*.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -10,20 +11,35 @@ import torch
 from torch import Tensor, nn
 
 from fenchel.checks import check_count, describe_bound
-from fenchel.errors import rule
+from fenchel.errors import FenchelError, rule
+from fenchel.operators.layout import HALF
 
 Alpha = float | Sequence[float] | Tensor | str
+Start = float | str
 
 
 class Exponent(nn.Module):
     """Holds α; calling it gives the current value.
 
     A number stays a number. A sequence or a tensor is a constant that moves with the layer and is
-    not saved; a parameter is kept as it is. `"learned"` is α = 1 + sigmoid(a), one a head if
-    `heads` is given; a starts at 0, that is α at 1.5.
+    not saved; a parameter is kept as it is. `"learned"` is α = 1 + sigmoid(a), one per head if
+    `heads` is given, or a single one for all heads if they are `tied`.
+
+    Tensors keep at least single precision when the layer is cast to half precision: rounded to
+    bfloat16, 1.5025 would be 1.5, and a learned α close to 1 or 2 would stop learning.
+
+    Args:
+        alpha: α as above.
+        heads: The number of heads, or None for a single α.
+        start: Where a learned α starts: a number between 1 and 2, or "random", which draws a from
+            a standard normal distribution with PyTorch's generator.
+        tied: Whether all heads share one learned α.
+        above: The lower bound of α.
 
     >>> Exponent("learned", heads=2)()
     tensor([1.5000, 1.5000], grad_fn=<AddBackward0>)
+    >>> Exponent("learned", heads=2, start=1.25, tied=True).half()()
+    tensor([1.2500, 1.2500], grad_fn=<ExpandBackward0>)
     """
 
     def __init__(
@@ -31,20 +47,25 @@ class Exponent(nn.Module):
         alpha: Alpha,
         heads: int | None = None,
         *,
+        start: Start = 1.5,
+        tied: bool = False,
         above: float = 0.0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         if heads is not None:
-            check_count(heads, "alpha has one value a head")
-        self.heads, self.is_learned = heads, isinstance(alpha, str)
+            check_count(heads, "heads")
+        check_start(start, "start")
+        self.heads, self.start, self.is_learned = heads, start, isinstance(alpha, str)
         self._numbers: list[float] = []
+        dtype = torch.promote_types(dtype or torch.get_default_dtype(), torch.float32)
         if isinstance(alpha, str):
             if alpha != "learned":
                 raise rule("alpha must be known", expected='a number or "learned"', got=repr(alpha))
-            shape = () if heads is None else (heads,)
-            self.logit = nn.Parameter(torch.zeros(shape, device=device, dtype=dtype))
+            shape = () if heads is None else (1 if tied else heads,)
+            self.logit = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
         elif isinstance(alpha, nn.Parameter):
             self.value = alpha
         elif isinstance(alpha, Tensor):
@@ -60,18 +81,29 @@ class Exponent(nn.Module):
         self._check_heads()
 
     def forward(self) -> float | Tensor:
-        return 1 + torch.sigmoid(self.logit) if self.is_learned else self.value
+        if not self.is_learned:
+            return self.value
+        alpha = 1 + torch.sigmoid(self.logit)
+        return alpha.expand(self.heads) if self.heads and self.logit.numel() == 1 else alpha
 
     @property
     def setting(self) -> float | Tensor | str:
         """What α was set to: `"learned"`, a number or a tensor."""
         return "learned" if self.is_learned else self.value
 
+    def starting_logit(self) -> Tensor:
+        """The logit a at which a learned α starts, on the CPU; a random one is drawn anew."""
+        options: Any = {"dtype": self.logit.dtype, "device": "cpu"}
+        if self.start == "random":
+            return torch.randn(self.logit.shape, **options)
+        start = float(self.start)
+        return torch.full(self.logit.shape, math.log((start - 1) / (2 - start)), **options)
+
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Where it starts, for a layer made on the device `meta` and then given memory."""
+        """Set α to where it starts, also after a layer made on the device `meta` was given memory."""
         if self.is_learned:
-            self.logit.zero_()
+            self.logit.copy_(self.starting_logit())
         elif self._numbers and isinstance(self.value, Tensor):
             self.value.copy_(torch.tensor(self._numbers))
 
@@ -81,6 +113,20 @@ class Exponent(nn.Module):
         if self.heads is not None and not fits:
             expected, got = f"{self.heads} values", f"shape {tuple(value.shape)}"
             raise rule("alpha has one value a head", expected=expected, got=got)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Exponent:
+        def at_least_single(tensor: Tensor) -> Tensor:
+            moved = fn(tensor)
+            return tensor.float().to(moved.device) if moved.dtype in HALF else moved
+
+        return super()._apply(at_least_single, recurse)
+
+
+def check_start(start: Start, name: str) -> None:
+    """Raise unless a learned α can start there."""
+    number = float(start) if isinstance(start, Real) else 0.0
+    if start != "random" and not 1 < number < 2:
+        raise FenchelError(f'{name} must be strictly between 1 and 2 or "random", got {start!r}')
 
 
 def brief(value: Any) -> str:

@@ -1,6 +1,8 @@
-"""Scaled dot-product attention with α-entmax in place of softmax: dense and exact."""
+"""Scaled dot-product attention with α-entmax in place of softmax."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -8,9 +10,8 @@ from torch import Tensor
 
 from fenchel.autocast import without_autocast
 from fenchel.checks import check_tensor
-from fenchel.kernels.rows import at_least_float32
-from fenchel.maps.entmax import entmax
-from fenchel.mechanisms.masks import causal, check_lengths, within
+from fenchel.kernels.reference.attention import Options, repeated
+from fenchel.mechanisms.masks import check_lengths
 from fenchel.mechanisms.operands import (
     check_alpha,
     check_dropout,
@@ -20,8 +21,11 @@ from fenchel.mechanisms.operands import (
     check_window,
     either,
     named_as_in_torch,
+    scores_shape,
 )
-from fenchel.mechanisms.sparse import to_csr
+from fenchel.mechanisms.sparse import csr_of_lists, to_csr
+from fenchel.operators.attention import FORWARD, dense_weights, listed_weights
+from fenchel.operators.layout import at_least_float32
 
 
 @named_as_in_torch
@@ -39,7 +43,8 @@ def attention(
     lengths: Tensor | None = None,
     attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
-) -> Tensor:
+    return_weights: bool = False,
+) -> Any:
     r"""Averages of the values, with weights that can be exactly zero.
 
     Each query solves, over the keys that it may see,
@@ -49,7 +54,9 @@ def attention(
     and returns Vᵀp: `F.scaled_dot_product_attention` with α-entmax for softmax, which is α = 1. The
     call mirrors that function and takes its names (`query`, `key` and `value` too), except that
     options are keywords and that `is_causal` aligns bottom right and may be combined with a mask.
-    The derivative is that of `fenchel.entmax`; cost and memory grow with queries × keys.
+    The derivative is that of `fenchel.entmax`. On a CPU there is one product of queries and keys, and
+    the rest costs as much as there are weights above zero; memory does not grow with queries × keys
+    (docs/attention.md). On other devices, and with dropout, all weights are computed.
 
     Half precision computes in float32 and rounds the result once. A query that may see nothing
     returns zeros and passes no gradient. Keys and values that no query sees must still be numbers, as
@@ -75,6 +82,8 @@ def attention(
         dropout_p: the probability with which each weight is set to zero, from 0 to below 1. Those
             kept are divided by 1 − dropout_p, so that the expectation is the attention without
             dropout. As in PyTorch's function it always applies: pass 0 outside of training.
+        return_weights: also return what `attention_weights` does: the weights above zero, without
+            derivatives and before dropout.
 
     Reference: Correia, Niculae & Martins (2019), *Adaptively Sparse Transformers*.
 
@@ -88,20 +97,28 @@ def attention(
     """
     check_tensor(v, "v")
     check_dropout(dropout_p, "dropout_p")
-    q, k, v = check_operands(q, k, v, enable_gqa=enable_gqa)
-    weights = dense_weights(
+    has_no_heads = isinstance(q, Tensor) and q.ndim == 2
+    (q, k, v), options = prepare(
         q,
         k,
+        v,
         alpha=alpha,
         mask=either("mask", mask, "attn_mask", attn_mask),
         is_causal=is_causal,
         scale=scale,
+        enable_gqa=enable_gqa,
         window=window,
         lengths=lengths,
     )
-    if dropout_p > 0:
-        weights = F.dropout(weights, dropout_p)
-    return weighted_average(weights, v)
+    if q.device.type == "cpu" and dropout_p == 0:
+        output = FORWARD(q, k, v, *options)
+    else:
+        output, _ = dense_attention(q, k, v, options, dropout_p)
+    output = output.squeeze(0) if has_no_heads else output
+    if not return_weights:
+        return output
+    with torch.no_grad():
+        return output, _compressed_weights(q, k, options, has_no_heads)
 
 
 @named_as_in_torch
@@ -132,60 +149,67 @@ def attention_weights(
     (tensor([0, 1]), tensor([0.7421, 0.2579]))
     """
     with torch.no_grad():
-        q, k = check_operands(q, k, None, enable_gqa=enable_gqa)
-        weights = dense_weights(
+        has_no_heads = isinstance(q, Tensor) and q.ndim == 2
+        (q, k), options = prepare(
             q,
             k,
+            None,
             alpha=alpha,
             mask=either("mask", mask, "attn_mask", attn_mask),
             is_causal=is_causal,
             scale=scale,
+            enable_gqa=enable_gqa,
             window=window,
             lengths=lengths,
         )
-        return to_csr(weights.to(q.dtype))
+        return _compressed_weights(q, k, options, has_no_heads)
 
 
-def dense_weights(
+def _compressed_weights(q: Tensor, k: Tensor, options: Options, has_no_heads: bool) -> Tensor:
+    listed = listed_weights(q, k, options)
+    if listed is not None:
+        starts, keys, p = listed
+        shape = scores_shape(q, k)
+        return csr_of_lists(starts, keys, p.to(q.dtype), shape[1:] if has_no_heads else shape)
+    with without_autocast(q.device):
+        weights = dense_weights(q, k, options).to(q.dtype)
+    return to_csr(weights.squeeze(0) if has_no_heads else weights)
+
+
+def prepare(
     q: Tensor,
     k: Tensor,
+    v: Tensor | None,
     *,
     alpha: float | Tensor,
     mask: Tensor | None = None,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
     window: int | None = None,
     lengths: Tensor | None = None,
-) -> Tensor:
-    """p of every query, in at least float32, for operands that `check_operands` has passed."""
+) -> tuple[list[Tensor], Options]:
+    """The arguments of the operator, validated; operands without heads get a dimension for them."""
+    tensors = check_operands(q, k, v, enable_gqa=enable_gqa)
     check_window(window, is_causal=is_causal)
+    shape = scores_shape(*tensors[:2])
+    mask, alpha = check_mask(mask, shape, q), check_alpha(alpha, shape, q)
+    if lengths is not None:
+        check_lengths(lengths, shape[:-3], shape[-1], q)
+    if q.ndim == 2:
+        tensors = [x.unsqueeze(0) for x in tensors]
+        mask = None if mask is None else mask.unsqueeze(0)
+        alpha = alpha.unsqueeze(0) if isinstance(alpha, Tensor) else alpha
+    width = -1 if window is None else int(window)
     factor = check_scale(scale, q.shape[-1])
+    return tensors, Options(alpha, mask, lengths, bool(is_causal), width, factor)
+
+
+def dense_attention(
+    q: Tensor, k: Tensor, v: Tensor, options: Options, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """The output and all weights, in at least float32, of arguments from `prepare`."""
     with without_autocast(q.device):
-        scores = (at_least_float32(q) * factor) @ at_least_float32(k).mT
-        visible = _visibility(scores, is_causal=is_causal, window=window, lengths=lengths)
-        if mask is not None:
-            check_mask(mask, scores)
-            if mask.dtype != torch.bool:
-                scores = scores + mask.to(scores.dtype)
-            else:
-                visible = mask if visible is None else visible & mask
-        return entmax(scores, check_alpha(alpha, scores), mask=visible)
-
-
-def weighted_average(weights: Tensor, v: Tensor) -> Tensor:
-    """Vᵀp of every query, in the dtype of the values."""
-    with without_autocast(v.device):
-        return (weights @ at_least_float32(v)).to(v.dtype)
-
-
-def _visibility(
-    scores: Tensor, *, is_causal: bool, window: int | None, lengths: Tensor | None
-) -> Tensor | None:
-    queries, keys = scores.shape[-2:]
-    visible = causal(queries, keys, window=window, device=scores.device) if is_causal else None
-    if lengths is None:
-        return visible
-    check_lengths(lengths, tuple(scores.shape[:-3]), keys, scores)
-    valid = within(lengths, keys).unsqueeze(-2).unsqueeze(-2)
-    valid = valid if scores.ndim > 2 else valid.squeeze(0)
-    return valid if visible is None else visible & valid
+        weights = dense_weights(q, k, options)
+        weights = F.dropout(weights, dropout) if dropout > 0 else weights
+        return (weights @ repeated(at_least_float32(v), q)).to(v.dtype), weights

@@ -8,36 +8,9 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from fenchel.checks import check_dense, check_device
 from fenchel.errors import rule
+from fenchel.kernels.reference.visibility import causal, within
 
-
-def causal(
-    queries: int, keys: int, *, window: int | None = None, device: torch.device | None = None
-) -> Tensor:
-    """(queries, keys): the past of each query, aligned bottom right: the last one sees every key.
-
-    With `window`, a query sees its own key and at most `window` keys to the left of it.
-
-    >>> causal(2, 4).int()
-    tensor([[1, 1, 1, 0],
-            [1, 1, 1, 1]], dtype=torch.int32)
-    >>> causal(2, 4, window=1).int()
-    tensor([[0, 1, 1, 0],
-            [0, 0, 1, 1]], dtype=torch.int32)
-    """
-    key = torch.arange(keys, device=device)
-    own = torch.arange(queries, device=device).unsqueeze(-1) + (keys - queries)
-    visible = key <= own
-    return visible if window is None else visible & (key >= own - window)
-
-
-def within(lengths: Tensor, keys: int) -> Tensor:
-    """(…, keys): the first `lengths` of the keys.
-
-    >>> within(torch.tensor([1, 3]), 3).int()
-    tensor([[1, 0, 0],
-            [1, 1, 1]], dtype=torch.int32)
-    """
-    return torch.arange(keys, device=lengths.device) < lengths.unsqueeze(-1)
+__all__ = ["causal", "check_broadcast", "check_lengths", "readable", "within"]
 
 
 def check_lengths(lengths: Tensor, batch: tuple[int, ...], keys: int, like: Tensor) -> None:

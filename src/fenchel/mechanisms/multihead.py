@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from fenchel.checks import check_tensor
 from fenchel.errors import rule
-from fenchel.mechanisms.exponent import Alpha, Exponent, brief
-from fenchel.mechanisms.functional import attention, dense_weights, weighted_average
+from fenchel.mechanisms.exponent import Alpha, Exponent, Start, brief, check_start
+from fenchel.mechanisms.functional import attention, dense_attention, prepare
 from fenchel.mechanisms.masks import causal, readable
-from fenchel.mechanisms.operands import check_dropout, check_operands
+from fenchel.mechanisms.operands import check_dropout
 
 
 class MultiheadAttention(nn.MultiheadAttention):
@@ -30,9 +30,16 @@ class MultiheadAttention(nn.MultiheadAttention):
     It is the opposite in `fenchel.attention` and `F.scaled_dot_product_attention`: pass `~mask` of
     theirs here. Given together with `is_causal=True`, a causal mask of their convention is an error.
 
+    For decoding with a key–value cache, `project_keys` projects keys and values once, and `attend`
+    attends to projected ones.
+
     Args:
-        alpha: a number, a sequence with one number a head, or `"learned"`: α = 1 + sigmoid(a), one
-            a head. `.alpha` gives the current values.
+        alpha: a number, a sequence with one number per head, or `"learned"`: α = 1 + sigmoid(a), one
+            per head. `.alpha` gives the current values, in single precision at least, whatever the
+            dtype of the layer.
+        alpha_start: where a learned α starts: a number between 1 and 2, or "random", which draws a
+            from a standard normal distribution.
+        tie_alpha: whether all heads share one learned α.
 
     Reference: Correia, Niculae & Martins (2019), *Adaptively Sparse Transformers*.
 
@@ -59,6 +66,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         dtype: torch.dtype | None = None,
         *,
         alpha: Alpha = 1.5,
+        alpha_start: Start = 1.5,
+        tie_alpha: bool = False,
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
             raise rule(
@@ -80,7 +89,10 @@ class MultiheadAttention(nn.MultiheadAttention):
             device=device,
             dtype=dtype,
         )
-        self.exponent = Exponent(alpha, num_heads, device=device, dtype=dtype)
+        check_start(alpha_start, "alpha_start")
+        self.exponent = Exponent(
+            alpha, num_heads, start=alpha_start, tied=tie_alpha, device=device, dtype=dtype
+        )
 
     @property
     def alpha(self) -> float | Tensor:
@@ -99,48 +111,135 @@ class MultiheadAttention(nn.MultiheadAttention):
     ) -> tuple[Tensor, Tensor | None]:
         """The output, in the layout of the input, and the weights (N, L, S) or (N, heads, L, S)."""
         is_batched = self._check_inputs(query, key, value)
+        is_self, is_shared = query is key is value, key is value
         batch_dim = 0 if self.batch_first or not is_batched else 1
-        if not is_batched:
-            query, key, value = (x.unsqueeze(0) for x in (query, key, value))
-            key_padding_mask = (
-                key_padding_mask.unsqueeze(0) if key_padding_mask is not None else None
-            )
-        query, key, value = (x.transpose(0, batch_dim) for x in (query, key, value))
+        query = self._batch_first(query)
+        key = query if is_self else self._batch_first(key)
+        value = key if is_shared else self._batch_first(value)
+        if not is_batched and key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
         self._check_matching(query, key, value)
         mask = self._mask(query, key, key_padding_mask, attn_mask, is_causal)
-        q, k, v = check_operands(*self._heads(query, key, value), enable_gqa=False)
-        if need_weights:
-            weights = dense_weights(q, k, alpha=self.alpha, mask=mask)
-            weights = F.dropout(weights, self.dropout, self.training)
-            heads = weighted_average(weights, v)
-        else:
-            dropout = self.dropout if self.training else 0.0
-            weights = None
-            heads = attention(q, k, v, alpha=self.alpha, mask=mask, dropout_p=dropout)
-        output = self.out_proj(heads.transpose(1, 2).flatten(2)).transpose(0, batch_dim)
+        q, k, v = self.project(query, key, value)
+        output, weights = self.attend(
+            q, k, v, mask, need_weights=need_weights, is_causal=is_causal and attn_mask is None
+        )
+        output = output.transpose(0, batch_dim)
         if weights is None:
             return (output if is_batched else output.squeeze(0)), None
         weights = (weights.mean(1) if average_attn_weights else weights).to(q.dtype)
         return (output, weights) if is_batched else (output.squeeze(0), weights.squeeze(0))
 
+    def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of the heads, (N, heads, length, head size).
+
+        The inputs are (N, length, size). Where they are one tensor, there is one product for all.
+        """
+        if self.in_proj_weight is not None and query is key is value:
+            packed = F.linear(query, self.in_proj_weight, self.in_proj_bias)
+            q, k, v = map(self._split, packed.chunk(3, -1))
+            return q, k, v
+        return self.project_queries(query), *self.project_keys(key, value)
+
+    def project_queries(self, query: Tensor) -> Tensor:
+        """Queries of the heads, (N, heads, L, head size), from (N, L, embed_dim)."""
+        packed, size = self.in_proj_weight, self.embed_dim
+        weight = self.q_proj_weight if packed is None else packed[:size]
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[:size]
+        return self._split(F.linear(query, weight, bias))
+
+    def project_keys(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of the heads, (N, heads, S, head size), from (N, S, kdim) and (N, S, vdim).
+
+        They may be kept and passed to `attend` for any number of queries. Those of later positions
+        can be concatenated along S.
+        """
+        packed, size = self.in_proj_weight, self.embed_dim
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[size:]
+        if packed is not None and key is value:
+            k, v = F.linear(key, packed[size:], bias).chunk(2, -1)
+            return self._split(k), self._split(v)
+        k_weight, v_weight = (
+            (self.k_proj_weight, self.v_proj_weight) if packed is None else packed[size:].chunk(2)
+        )
+        k_bias, v_bias = (None, None) if bias is None else bias.chunk(2)
+        k, v = F.linear(key, k_weight, k_bias), F.linear(value, v_weight, v_bias)
+        return self._split(k), self._split(v)
+
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None = None,
+        *,
+        need_weights: bool = False,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The output (N, L, embed_dim) and the weights (N, heads, L, S) of projected inputs.
+
+        Args:
+            q, k, v: of the heads, as `project_queries` and `project_keys` return them.
+            mask: as in `fenchel.attention`: True marks what may be attended, a real one is added to
+                the scores; broadcasts to (N, heads, L, S).
+            need_weights: whether to return the weights; None otherwise, which is faster.
+            is_causal: as in `fenchel.attention`: a query sees the keys up to its own.
+
+        >>> import torch
+        >>> layer, x = MultiheadAttention(8, 2, batch_first=True), torch.randn(3, 5, 8)
+        >>> keys, values = layer.project_keys(x, x)
+        >>> output, _ = layer.attend(layer.project_queries(x[:, 4:]), keys, values)
+        >>> output.allclose(layer(x, x, x)[0][:, 4:], atol=1e-6)
+        True
+        """
+        has_softmax = isinstance(self.alpha, float) and self.alpha == 1
+        if is_causal and (self.bias_k is not None or self.add_zero_attn or has_softmax):
+            mask, is_causal = _with_causal(mask, q, k), False
+        k, v, mask = self._with_extra_keys(k, v, mask)
+        alpha, dropout = self.alpha, self.dropout if self.training else 0.0
+        weights = None
+        if need_weights:
+            (q, k, v), options = prepare(q, k, v, alpha=alpha, mask=mask, is_causal=is_causal)
+            heads, weights = dense_attention(q, k, v, options, dropout)
+        elif isinstance(alpha, float) and alpha == 1:
+            mask = mask if mask is None or mask.dtype == torch.bool else mask.to(q.dtype)
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        else:
+            heads = attention(
+                q, k, v, alpha=alpha, mask=mask, is_causal=is_causal, dropout_p=dropout
+            )
+        return self.out_proj(heads.transpose(1, 2).flatten(2)), weights
+
     def extra_repr(self) -> str:
         alpha = brief(self.exponent.setting)
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, alpha={alpha}"
 
-    def _heads(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Projections (N, heads, length, size), with the learned and the zero key at the end."""
-        packed = self.in_proj_weight
-        separate = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-        matrices = separate if packed is None else packed.chunk(3)
-        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        q, k, v = map(F.linear, (query, key, value), matrices, biases)
+    def _batch_first(self, x: Tensor) -> Tensor:
+        if x.ndim == 2:
+            return x.unsqueeze(0)
+        return x if self.batch_first else x.transpose(0, 1)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def _with_extra_keys(
+        self, k: Tensor, v: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Append the learned key and the key that is zero, which every query may attend."""
+        extra = (self.bias_k is not None) + self.add_zero_attn
+        if not extra:
+            return k, v, mask
+        if mask is not None:
+            mask = mask.expand(*mask.shape[:-1], k.shape[2])
+            mask = F.pad(mask, (0, extra), value=mask.dtype == torch.bool)
         if self.bias_k is not None and self.bias_v is not None:
-            k = torch.cat([k, self.bias_k.expand(k.shape[0], 1, -1)], dim=1)
-            v = torch.cat([v, self.bias_v.expand(v.shape[0], 1, -1)], dim=1)
+            k, v = (
+                torch.cat([x, self._split(bias.to(x.dtype)).expand(x.shape[0], -1, 1, -1)], 2)
+                for x, bias in ((k, self.bias_k), (v, self.bias_v))
+            )
         if self.add_zero_attn:
             k, v = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
-        q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in (q, k, v))
-        return q, k, v
+        return k, v, mask
 
     def _mask(
         self,
@@ -163,16 +262,13 @@ class MultiheadAttention(nn.MultiheadAttention):
                 _check_convention(attn_mask)
             full = attn_mask.ndim == 3
             forbidden.append(attn_mask.unflatten(0, (batch, self.num_heads)) if full else attn_mask)
-        elif is_causal:
-            forbidden.append(~causal(queries, keys, device=query.device))
         if key_padding_mask is not None:
             _check_mask("key_padding_mask", key_padding_mask)
             if tuple(key_padding_mask.shape) != (batch, keys):
                 expected, got = f"shape {(batch, keys)}", tuple(key_padding_mask.shape)
                 raise rule("key_padding_mask has one value a key", expected=expected, got=got)
             forbidden.append(key_padding_mask[:, None, None])
-        extra = (self.bias_k is not None) + self.add_zero_attn
-        return _merge([F.pad(mask, (0, extra)) for mask in forbidden])
+        return _merge(forbidden)
 
     def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
         """Whether the inputs have a batch dimension."""
@@ -202,7 +298,7 @@ class MultiheadAttention(nn.MultiheadAttention):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any, **kw: Any) -> None:
         if self.exponent.is_learned:
             logit = self.exponent.logit.detach()
-            logit = torch.zeros_like(logit, device="cpu") if logit.is_meta else logit
+            logit = self.exponent.starting_logit() if logit.is_meta else logit
             state_dict.setdefault(f"{prefix}exponent.logit", logit)
         super()._load_from_state_dict(state_dict, prefix, *args, **kw)
 
@@ -212,6 +308,14 @@ def _check_mask(name: str, mask: Tensor) -> None:
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
         expected = "a boolean tensor (True: not attended) or a real one (added)"
         raise rule(f"{name} forbids or biases", expected=expected, got=mask.dtype)
+
+
+def _with_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
+    """The mask that also hides the keys after a query's own."""
+    visible = causal(q.shape[2], k.shape[2], device=q.device)
+    if mask is None:
+        return visible
+    return mask & visible if mask.dtype == torch.bool else torch.where(visible, mask, -torch.inf)
 
 
 def _check_convention(attn_mask: Tensor) -> None:

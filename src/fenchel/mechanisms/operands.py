@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_dense, check_device, check_tensor
+from fenchel.checks import check_dense, check_device, check_number, check_tensor
 from fenchel.errors import rule
 from fenchel.mechanisms.masks import check_broadcast
 
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) -> list[Tensor]:
-    """Queries, keys and perhaps values, with as many heads of keys and values as of queries."""
+    """Queries, keys and perhaps values, in the dtype that autocast wants."""
     named = {"q": q, "k": k} if v is None else {"q": q, "k": k, "v": v}
     for name, tensor in named.items():
         _check_operand(name, tensor, like=q)
@@ -36,10 +36,19 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) 
     if v is not None and v.shape[-2] != k.shape[-2]:
         expected = f"{k.shape[-2]} values, one a key"
         raise rule("k and v must have one length", expected=expected, got=v.shape[-2])
+    shapes = {name: tuple(tensor.shape[:-2]) for name, tensor in named.items()}
     if enable_gqa:
-        tensors = [tensors[0], *(_repeat_heads(tensor, q) for tensor in tensors[1:])]
-    _check_batch(dict(zip(named, tensors, strict=True)))
+        for name in ("k", "v")[: len(named) - 1]:
+            shapes[name] = _shared_heads(shapes[name], shapes["q"])
+    _check_batch(shapes)
     return tensors
+
+
+def scores_shape(q: Tensor, k: Tensor) -> tuple[int, ...]:
+    """(…, heads, queries, keys) of operands that `check_operands` has passed."""
+    batch = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3])
+    heads = [max(q.shape[-3], k.shape[-3])] if q.ndim > 2 else []
+    return (*batch, *heads, q.shape[-2], k.shape[-2])
 
 
 def named_as_in_torch(function: F) -> F:
@@ -63,8 +72,13 @@ def either(name: str, value: Any, other_name: str, other: Any) -> Any:
     return other if value is None else value
 
 
-def check_mask(mask: Tensor, scores: Tensor) -> None:
-    """Boolean or real, on the device of the scores, broadcasting to them."""
+def check_mask(mask: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
+    """Boolean or real, on the device of `like`, broadcasting to the shape of the scores.
+
+    The result has as many dimensions as the scores, of size 1 where it repeats.
+    """
+    if mask is None:
+        return None
     check_tensor(mask, "mask")
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
         raise rule(
@@ -72,25 +86,39 @@ def check_mask(mask: Tensor, scores: Tensor) -> None:
             expected="a boolean or a floating-point tensor",
             got=mask.dtype,
         )
-    check_broadcast(mask, tuple(scores.shape), "mask")
-    check_device(mask, scores, "mask")
+    check_broadcast(mask, shape, "mask")
+    check_device(mask, like, "mask")
+    return _with_dimensions(mask, len(shape))
 
 
-def check_alpha(alpha: float | Tensor, scores: Tensor) -> float | Tensor:
-    """A number, or a tensor that broadcasts to (…, heads, queries, 1); (heads,) is one α a head."""
+def check_alpha(alpha: float | Tensor, shape: tuple[int, ...], like: Tensor) -> float | Tensor:
+    """A number, or a tensor that broadcasts to (…, heads, queries, 1); (heads,) is one α a head.
+
+    A tensor gets as many dimensions as the scores.
+    """
     if not isinstance(alpha, Tensor):
-        return alpha
+        return check_number(alpha, name="alpha", above=0, or_tensor=True)
     check_dense(alpha, "alpha")
+    if alpha.dtype == torch.bool or alpha.dtype.is_complex:
+        raise rule("alpha must be real", expected="a floating-point dtype", got=alpha.dtype)
+    alpha = alpha if alpha.dtype.is_floating_point else alpha.to(torch.float32)
     if alpha.ndim == 1:
-        heads = scores.shape[-3] if scores.ndim > 2 else 1
+        heads = shape[-3] if len(shape) > 2 else 1
         if alpha.shape[0] not in (1, heads):
             expected = f"shape ({heads},)"
             raise rule("alpha has one value a head", expected=expected, got=tuple(alpha.shape))
-        alpha = alpha.reshape(-1, 1, 1) if scores.ndim > 2 else alpha
-    check_broadcast(alpha, (*scores.shape[:-1], 1), "alpha")
+        alpha = alpha.reshape(-1, 1, 1) if len(shape) > 2 else alpha
+    check_broadcast(alpha, (*shape[:-1], 1), "alpha")
     if alpha.ndim:
-        check_device(alpha, scores, "alpha")
-    return alpha
+        check_device(alpha, like, "alpha")
+    elif alpha.device != like.device:
+        alpha = alpha.to(like.device)
+    return _with_dimensions(alpha, len(shape))
+
+
+def _with_dimensions(tensor: Tensor, count: int) -> Tensor:
+    missing = count - tensor.ndim
+    return tensor.reshape((1,) * missing + tuple(tensor.shape)) if missing else tensor
 
 
 def check_scale(scale: float | None, size: int) -> float:
@@ -138,9 +166,10 @@ def _check_operand(name: str, tensor: Tensor, *, like: Tensor) -> None:
     check_device(tensor, like, name)
 
 
-def _check_batch(named: dict[str, Tensor]) -> None:
+def _check_batch(shapes: dict[str, tuple[int, ...]]) -> None:
     """Batch and heads are those of q, or repeat where one of the operands has size 1."""
-    shapes = {name: tuple(tensor.shape[:-2]) for name, tensor in named.items()}
+    if shapes["q"] == shapes["k"] == shapes.get("v", shapes["k"]):
+        return
     for sizes in zip(*shapes.values(), strict=True):
         several = [size for size in sizes if size != 1]
         if any(size != several[0] for size in several):
@@ -152,14 +181,15 @@ def _check_batch(named: dict[str, Tensor]) -> None:
             )
 
 
-def _repeat_heads(tensor: Tensor, q: Tensor) -> Tensor:
-    if q.ndim < 3 or tensor.shape[-3] == 0 or q.shape[-3] % tensor.shape[-3]:
+def _shared_heads(shape: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
+    """Batch and heads of keys or values, each head counted once for every head of queries it serves."""
+    if not q or shape[-1] == 0 or q[-1] % shape[-1]:
         raise rule(
             "enable_gqa shares each head of keys and values among as many heads of queries",
             expected="query heads divisible by key and value heads",
-            got=f"{tuple(q.shape[:-2])} and {tuple(tensor.shape[:-2])}",
+            got=f"{q} and {shape}",
         )
-    return tensor.repeat_interleave(q.shape[-3] // tensor.shape[-3], dim=-3)
+    return (*shape[:-1], q[-1])
 
 
 def _autocast(tensors: list[Tensor]) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Attention for recurrent models: one query a step over the states of an encoder."""
+"""Attention for recurrent models: one query per step over the states of an encoder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fenchel.checks import check_boolean, check_device, check_tensor
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.maps.sparsemax import sparsemax
 from fenchel.mechanisms.masks import check_broadcast, check_lengths, within
 
@@ -28,13 +28,12 @@ class _RecurrentAttention(nn.Module, ABC):
     def __init__(self, query_size: int, key_size: int, map: Map) -> None:
         super().__init__()
         if not callable(map):
-            expected = "a callable (scores, dim=…, mask=…)"
-            raise rule("map makes probabilities", expected=expected, got=repr(map))
+            raise FenchelError(f"map must be a callable (scores, dim=…, mask=…), got {map!r}")
         self.query_size, self.key_size, self.map = query_size, key_size, map
 
     @abstractmethod
     def project_keys(self, keys: Tensor) -> Tensor:
-        """What the scores need of the keys; a decoder computes it once and passes it every step."""
+        """The part of the scores that depends on the keys alone, to be passed to every step."""
 
     @abstractmethod
     def scores(self, query: Tensor, projected_keys: Tensor) -> Tensor:
@@ -58,10 +57,10 @@ class _RecurrentAttention(nn.Module, ABC):
             values: (B, L, value_size); the keys unless given.
             lengths: integers (B,), the number of valid keys.
             mask: boolean, True marks what may be attended; broadcasts to the weights.
-            projected_keys: `project_keys(keys)`, if it was computed before.
+            projected_keys: `project_keys(keys)`, computed here unless given.
 
         Returns:
-            the context (B, value_size) or (B, T, value_size), and the weights (B, L) or (B, T, L).
+            The context (B, value_size) or (B, T, value_size), and the weights (B, L) or (B, T, L).
         """
         values = keys if values is None else values
         self._check_inputs(query, keys, values)
@@ -100,47 +99,42 @@ class _RecurrentAttention(nn.Module, ABC):
         check_tensor(given, "projected_keys")
         wanted = (*keys.shape[:2], self.key_projection.out_features)
         if tuple(given.shape) != wanted:
-            expected, got = f"shape {wanted}", tuple(given.shape)
-            raise rule("projected_keys belong to the keys", expected=expected, got=got)
+            raise _wrong_shape("projected_keys", wanted, given)
         return given
 
     def _check_inputs(self, query: Tensor, keys: Tensor, values: Tensor) -> None:
         for name, tensor in {"query": query, "keys": keys, "values": values}.items():
             check_tensor(tensor, name)
         if query.ndim not in (2, 3) or query.shape[-1] != self.query_size:
-            expected = f"shape (B, {self.query_size}) or (B, T, {self.query_size})"
-            raise rule("query has a fixed size", expected=expected, got=tuple(query.shape))
+            shapes = f"(B, {self.query_size}) or (B, T, {self.query_size})"
+            raise _wrong_shape("query", shapes, query)
         if keys.ndim != 3 or keys.shape[-1] != self.key_size:
-            expected = f"shape (B, L, {self.key_size})"
-            raise rule("keys have a fixed size", expected=expected, got=tuple(keys.shape))
+            raise _wrong_shape("keys", f"(B, L, {self.key_size})", keys)
         if keys.shape[0] != query.shape[0]:
-            expected, got = query.shape[0], keys.shape[0]
-            raise rule("query and keys share the batch", expected=expected, got=got)
+            got = f"{query.shape[0]} and {keys.shape[0]}"
+            raise FenchelError(f"query and keys must have the same batch size, got {got}")
         if values.ndim != 3 or values.shape[:2] != keys.shape[:2]:
-            raise rule("values belong to the keys", expected=_like(keys), got=tuple(values.shape))
+            raise _wrong_shape("values", f"({keys.shape[0]}, {keys.shape[1]}, …)", values)
 
 
-def _like(keys: Tensor) -> str:
-    batch, length, _ = keys.shape
-    return f"shape ({batch}, {length}, …)"
+def _wrong_shape(name: str, wanted: object, got: Tensor) -> FenchelError:
+    return FenchelError(f"{name} must have the shape {wanted}, got {tuple(got.shape)}")
 
 
 @final
 class AdditiveAttention(_RecurrentAttention):
     r"""Scores vᵀ tanh(W q + U k + b), then any map.
 
-    A decoder that attends once a step computes U k + b once:
+    A decoder that attends once per step computes U k + b once:
 
         projected = layer.project_keys(states)
         for … :
             context, weights = layer(query, states, lengths=lengths, projected_keys=projected)
 
-    The layer keeps nothing between calls.
-
     Args:
         query_size, key_size, hidden_size: sizes of q, of k, and of the tanh layer.
-        map: a callable `(scores, dim=…, mask=…)`, `fenchel.sparsemax` unless given; a module, such
-            as `fenchel.nn.Entmax(alpha="learned")`, brings its parameters along.
+        map: a callable `(scores, dim=…, mask=…)`, `fenchel.sparsemax` unless given. The parameters of
+            a module, such as `fenchel.nn.Entmax(alpha="learned")`, are learned with those of the layer.
 
     Reference: Bahdanau, Cho & Bengio (2015), *Neural Machine Translation by Jointly Learning to
     Align and Translate*.

@@ -1,4 +1,4 @@
-"""From a query to the parameters of a density: computed from it, or moments of its attention."""
+"""The parameters of a density: computed from a query, or the moments of a discrete attention."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from torch import Tensor, nn
 
 from fenchel.autocast import without_autocast
 from fenchel.checks import check_count
+from fenchel.continuous.family import matching_scale
 from fenchel.continuous.mixture import Mixture
 from fenchel.continuous.moments import fit_mixture
 from fenchel.continuous.positions import positions_within, regular_positions
+from fenchel.continuous.triangles import cholesky, log_diagonal
 from fenchel.continuous.validation import check_nonempty
 from fenchel.continuous.validity import valid_pieces, zero_elsewhere
 from fenchel.continuous.values import Positions
-from fenchel.errors import rule
-from fenchel.kernels.rows import at_least_float32
+from fenchel.errors import FenchelError
+from fenchel.operators.layout import at_least_float32
 
-NARROWEST = 1e-6  # what is added to the variances of pooled parameters
+NARROWEST = 1e-6  # added to the variances of pooled parameters
 
 
 class Seen(NamedTuple):
-    """What is attended to: (B, L, E), how much of it is valid, and where it lies."""
+    """The keys (B, L, E), which of them are valid, and their positions.
+
+    Keys that are not valid are zero if a discrete attention reads them.
+    """
 
     keys: Tensor
     lengths: Tensor | None
@@ -37,15 +42,15 @@ class Seen(NamedTuple):
 
 @final
 class PooledParameters(nn.Module):
-    """μ = sigmoid(…) and σ² = softplus(…) of affine functions of the query, or Σ = LLᵀ.
+    """μ = sigmoid(Wv + b) and σ² = softplus(W′v + b′) of a query v; in the plane Σ = LLᵀ.
 
-    L has positive numbers softplus(…) on its diagonal, so that Σ is positive definite. Several modes
-    are mixed by the softmax of further affine functions.
+    The diagonal of L is softplus of an affine function, so Σ is positive definite. The mixture weights
+    of several modes are the softmax of another affine function.
     """
 
     def __init__(self, query_size: int, dims: int, heads: int = 1, modes: int = 1) -> None:
         super().__init__()
-        check_count(query_size, "query_size is the size of a query")
+        check_count(query_size, "query_size")
         _check_counts(heads, modes)
         self.dims, self.heads, self.modes = dims, heads, modes
         self.location = nn.Linear(query_size, heads * modes * dims)
@@ -54,8 +59,8 @@ class PooledParameters(nn.Module):
 
     def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, None]:
         if query.shape[-1] != self.location.in_features:
-            expected, got = f"size {self.location.in_features}", query.shape[-1]
-            raise rule("query must have the layer's size", expected=expected, got=got)
+            size = self.location.in_features
+            raise FenchelError(f"query must have size {size}, got {query.shape[-1]}")
         each = (self.heads, self.modes)
         loc = torch.sigmoid(at_least_float32(self.location(query))).unflatten(-1, (*each, -1))
         spread = at_least_float32(self.spread(query)).unflatten(-1, (*each, -1))
@@ -82,11 +87,14 @@ class PooledParameters(nn.Module):
 
 @final
 class MomentParameters(nn.Module):
-    """The moments of discrete attention, one attention a head; it has no parameters of its own.
+    """The mean and variance of discrete attention, one attention per head, without own parameters.
 
-    An attention is any module `(query, keys, lengths=…, mask=…)` that returns a context and weights
-    (B, T, L), such as `AdditiveAttention`. To the moments the variance of a single piece is added,
-    1/(12 L²) on the line and 1/(12 L) in the plane, so that attention to one piece has a width.
+    An attention is a module called as `(query, keys, lengths=…, mask=…)` that returns a context and
+    weights (B, T, L), such as `AdditiveAttention`. The variance of a single piece, 1/(12 L²) on the line
+    and 1/(12 L) in the plane, is added to the moments, so attention to one piece has a positive width.
+
+    The variances are scaled such that the density of the family with this `alpha` has the moments;
+    at α = 1 no scaling is needed.
     """
 
     def __init__(
@@ -94,17 +102,18 @@ class MomentParameters(nn.Module):
         attention: nn.Module | Iterable[nn.Module],
         dims: int,
         modes: int = 1,
+        alpha: float = 1.0,
     ) -> None:
         super().__init__()
         self.attentions = nn.ModuleList(_modules(attention))
         self.dims, self.heads, self.modes = dims, len(self.attentions), modes
+        self.alpha = alpha
         _check_counts(self.heads, modes)
 
     def forward(self, query: Tensor, seen: Seen) -> tuple[Mixture, Tensor]:
-        """The density, and the weights (B, T, H, L) it comes from."""
-        keys = zero_elsewhere(seen.keys, seen.valid, vectors=True)
+        """The density, and the weights (B, T, H, L) of the discrete attention."""
         each = [
-            attend(query, keys, lengths=seen.lengths, mask=_over_steps(seen.mask))[1]
+            attend(query, seen.keys, lengths=seen.lengths, mask=_over_steps(seen.mask))[1]
             for attend in self.attentions
         ]
         weights = at_least_float32(torch.stack(each, 2))
@@ -114,7 +123,17 @@ class MomentParameters(nn.Module):
         floor = count.clamp(min=1) ** (-2 / self.dims) / 12
         with without_autocast(weights.device):
             mixture = fit_mixture(weights, places, self.modes, floor, dims=self.dims)
-        return mixture, weights
+            return self._matched(mixture), weights
+
+    def _matched(self, mixture: Mixture) -> Mixture:
+        """The parameters of densities that have the moments of these Gaussians."""
+        if self.alpha == 1:
+            return mixture
+        line = self.dims == 1
+        tril = cholesky(mixture.variance[..., None, None] if line else mixture.variance)
+        scale = matching_scale(self.alpha, log_diagonal(tril), self.dims)
+        scale = scale if line else scale[..., None, None]
+        return mixture._replace(variance=scale * mixture.variance)
 
     def _places(self, seen: Seen, weights: Tensor) -> Tensor:
         """Positions that broadcast against weights (B, T, H, L)."""
@@ -131,13 +150,15 @@ class MomentParameters(nn.Module):
 
 
 def _modules(attention: Any) -> list[nn.Module]:
-    """One attention, or one a head, as a list."""
+    """The attentions as a list, one per head."""
     several = isinstance(attention, Iterable) and not isinstance(attention, Tensor)
     each: list[Any] = list(attention) if several else [attention]
     for one in each:
         if not isinstance(one, nn.Module):
-            expected, got = "modules (query, keys, lengths=…, mask=…)", type(one).__name__
-            raise rule("attention is discrete", expected=expected, got=got)
+            raise FenchelError(
+                "attention must be a module called as attention(query, keys, lengths=…, mask=…),"
+                f" got {type(one).__name__}"
+            )
     return each
 
 
@@ -158,4 +179,4 @@ def _count(seen: Seen, weights: Tensor) -> Tensor:
 
 def _check_counts(heads: int, modes: int) -> None:
     for name, count in (("heads", heads), ("modes", modes)):
-        check_count(count, f"attention has {name}")
+        check_count(count, name)

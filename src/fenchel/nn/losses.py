@@ -1,4 +1,4 @@
-"""The losses as modules, with the arguments of `nn.CrossEntropyLoss`."""
+"""Losses as modules, with the arguments of `nn.CrossEntropyLoss`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fenchel.regularizers import Regularizer
 
 
 class _Options(Settings):
-    """The options that the losses share with cross-entropy."""
+    """The options of `nn.CrossEntropyLoss`."""
 
-    weight_name: ClassVar[str] = "weight"  # of the buffer with one weight per class
+    weight_name: ClassVar[str] = "weight"  # the name of the buffer of class weights
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class _Options(Settings):
 
 
 class _Loss(_Options, ABC):
-    """A loss of scores; the subclass says which."""
+    """A loss of scores; subclasses implement `_loss`."""
 
     weight: Tensor | None
 
@@ -63,7 +63,7 @@ class _Loss(_Options, ABC):
 
 
 class _Overwriting(_Loss):
-    """A loss whose gradient may replace the scores."""
+    """A loss whose gradient can overwrite the scores."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class _Overwriting(_Loss):
 
 @final
 class SparsemaxLoss(_Overwriting):
-    """`fenchel.sparsemax_loss`; the arguments are those of `nn.CrossEntropyLoss`, and `inplace`.
+    """`fenchel.sparsemax_loss` as a module, with the arguments of `nn.CrossEntropyLoss` and `inplace`.
 
-    With `inplace` the gradient replaces a matrix of scores in its memory, so that no other is made.
-    The scores are then the result of an operation that does not need them for its own
-    derivative, such as a linear layer, and there is one backward pass (`fenchel.entmax_loss`).
+    With `inplace=True`, the gradient overwrites the scores, which saves one matrix of their size. The
+    scores must come from an operation whose backward pass does not need its output, such as a
+    linear layer, and only one backward pass is possible (see `fenchel.entmax_loss`).
 
     >>> import torch
     >>> SparsemaxLoss()(torch.tensor([[1.0, 0.5, -1.0]]), torch.tensor([1]))
@@ -99,7 +99,7 @@ class SparsemaxLoss(_Overwriting):
 
 @final
 class EntmaxLoss(WithExponent, _Overwriting):
-    """`fenchel.entmax_loss`; α is a number, a tensor, an `nn.Parameter`, or `"learned"`.
+    """`fenchel.entmax_loss` as a module; α is a number, a tensor, an `nn.Parameter` or "learned".
 
     The other arguments are those of `SparsemaxLoss`.
 
@@ -108,7 +108,7 @@ class EntmaxLoss(WithExponent, _Overwriting):
     tensor(0.2211)
     >>> layer, criterion = torch.nn.Linear(8, 100), EntmaxLoss(alpha=1.5, inplace=True)
     >>> loss = criterion(layer(torch.randn(5, 8)), torch.arange(5))
-    >>> loss.backward()  # no matrix of the size of the scores but the scores themselves
+    >>> loss.backward()  # the gradient overwrites the scores
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class EntmaxLoss(WithExponent, _Overwriting):
 
 @final
 class LinearEntmaxLoss(WithExponent, _Options):
-    """`fenchel.linear_entmax_loss`, called with the weight and the bias of the output layer.
+    """`fenchel.linear_entmax_loss` as a module, called with the weight and bias of the output layer.
 
     >>> import torch
     >>> layer, criterion = torch.nn.Linear(8, 100), LinearEntmaxLoss(alpha=1.5)
@@ -173,10 +173,10 @@ class LinearEntmaxLoss(WithExponent, _Options):
 
 @final
 class FenchelYoungLoss(_Loss):
-    """`fenchel.fenchel_young_loss` of any regularizer.
+    """`fenchel.fenchel_young_loss` as a module, for any regularizer.
 
-    What the regularizer holds, such as the α of `Tsallis(nn.Parameter(…))` or the module that is the
-    `fn` of a `Custom`, belongs to the loss: a parameter is one of the loss, a tensor moves with it.
+    Parameters, tensors and modules of the regularizer, such as α in `Tsallis(nn.Parameter(…))` or the
+    `fn` of a `Custom`, are registered with the loss: they are trained, moved and saved with it.
 
     >>> import torch
     >>> from fenchel.regularizers import Norm

@@ -1,4 +1,4 @@
-"""The settings of a module: held as numbers, buffers or parameters, and shown in its repr."""
+"""The settings of modules: stored as numbers, buffers or parameters, and shown in the repr."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from fenchel.checks import check_number
-from fenchel.maps.operator import MapOperator
+from fenchel.checks import NotScriptable, check_number
 from fenchel.mechanisms.exponent import Exponent, brief
+from fenchel.operators.map_operator import MapOperator
 
 
-class Settings(nn.Module):
-    """Shows the main setting in the repr, and the others where they are not the default."""
+class Settings(NotScriptable, nn.Module):
+    """A module whose repr shows its main setting, and the others if they are not the default."""
 
     main: ClassVar[str | None] = None
 
@@ -31,7 +31,7 @@ class Settings(nn.Module):
 
 
 class WithExponent(Settings):
-    """A module with an α; the subclass makes its exponent."""
+    """A module with a fixed or learned α; subclasses set `exponent`."""
 
     main = "alpha"
     exponent: Exponent
@@ -48,14 +48,14 @@ class WithExponent(Settings):
 
 
 def hold_parameter(module: nn.Module, operator: MapOperator[Any], value: float | Tensor) -> None:
-    """Hold the parameter of a map. A number is checked now, a tensor when the map is called."""
+    """Store the parameter of a map. Numbers are checked now, tensors when the map is called."""
     if not isinstance(value, Tensor):
         check_number(value, name=operator.parameter, above=operator.above, or_tensor=True)
     hold(module, operator.parameter, value)
 
 
 def hold(module: nn.Module, name: str, value: float | Tensor) -> None:
-    """Set `module.name`: a tensor that is not learned becomes a buffer, which moves with the module."""
+    """Set `module.name`; a tensor that is not a parameter becomes a buffer."""
     if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
         module.register_buffer(name, value, persistent=False)
     else:

@@ -1,4 +1,4 @@
-"""The structured maps as modules. A setting may be a number, a tensor (a buffer), or a Parameter."""
+"""Structured maps as modules. A strength may be a number, a tensor (kept as a buffer) or a Parameter."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import final
 
 from torch import Tensor
 
-from fenchel.maps.fusedmax import FUSEDMAX, fusedmax
-from fenchel.maps.fusedmax2d import FUSEDMAX2D, fusedmax2d
-from fenchel.maps.oscarmax import OSCARMAX, oscarmax
-from fenchel.maps.pnormmax import PNORMMAX, pnormmax
+from fenchel.maps.fusedmax import fusedmax
+from fenchel.maps.fusedmax2d import fusedmax2d
+from fenchel.maps.oscarmax import oscarmax
+from fenchel.maps.pnormmax import pnormmax
 from fenchel.nn.maps import Map
 from fenchel.nn.settings import Settings, hold_parameter
+from fenchel.operators.maps import FUSEDMAX, FUSEDMAX2D, OSCARMAX, PNORMMAX
 
 
 @final
 class Fusedmax(Map):
-    """`fenchel.fusedmax`: equal weights on contiguous segments.
+    """`fenchel.fusedmax` as a module: equal weights on contiguous segments.
 
     >>> import torch
     >>> Fusedmax(strength=0.1)(torch.tensor([0.0, 0.9, 1.0, 0.7, 0.1]))
@@ -36,7 +37,7 @@ class Fusedmax(Map):
 
 @final
 class Oscarmax(Map):
-    """`fenchel.oscarmax`: clusters of equal weights, wherever they are.
+    """`fenchel.oscarmax` as a module: clusters of equal weights, not necessarily contiguous.
 
     >>> import torch
     >>> Oscarmax(strength=0.1)(torch.tensor([0.0, 0.7, -0.1, 0.8, 0.2]))
@@ -56,7 +57,7 @@ class Oscarmax(Map):
 
 @final
 class Pnormmax(Map):
-    """`fenchel.pnormmax`: sparse, with softer edges than sparsemax.
+    """`fenchel.pnormmax` as a module: sparse, with the squared p-norm as the regularizer.
 
     >>> import torch
     >>> Pnormmax(p=1.5)(torch.tensor([1.0, 0.5, -1.0]))
@@ -76,7 +77,7 @@ class Pnormmax(Map):
 
 @final
 class Fusedmax2d(Settings):
-    """`fenchel.fusedmax2d`: equal weights on connected regions of the last two dimensions.
+    """`fenchel.fusedmax2d` as a module: equal weights on connected regions of an image.
 
     >>> import torch
     >>> Fusedmax2d()(torch.tensor([[1.0, 0.9, 0.0], [0.8, 0.9, 0.0]]))

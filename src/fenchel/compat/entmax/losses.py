@@ -11,7 +11,7 @@ from numbers import Integral
 from torch import Tensor, nn
 
 from fenchel.checks import check_known, check_tensor
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.losses.functional import entmax_loss, fenchel_young_loss
 from fenchel.losses.reduction import reduced
 from fenchel.regularizers import Norm
@@ -56,8 +56,7 @@ class _Loss(nn.Module, ABC):
         check_known("reduction", reduction, tuple(REDUCTIONS))
         whole = isinstance(ignore_index, Integral | Tensor) and not isinstance(ignore_index, bool)
         if not whole:
-            expected, got = "a whole number", repr(ignore_index)
-            raise rule("ignore_index is a class", expected=expected, got=got)
+            raise FenchelError(f"ignore_index must be an integer, got {ignore_index!r}")
         self.ignore_index, self.reduction = ignore_index, reduction
 
     def forward(self, X: Tensor, target: Tensor) -> Tensor:

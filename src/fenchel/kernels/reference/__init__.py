@@ -1,1 +1,1 @@
-"""The oracle: plain PyTorch, in float64, one function an operator."""
+"""The reference: plain PyTorch in float64, one function per operator."""

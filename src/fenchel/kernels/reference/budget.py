@@ -1,8 +1,8 @@
-"""The budget map by its definition, and its derivative.
+"""The budget map by its definition (N.36), and its derivatives.
 
-p = clip(x − τ, 0, 1) with Σp = k. With x_(m) the m-th largest score and m = ⌈k⌉, the sum is at
-least k at τ = x_(m) − 1 and below k at τ = x_(m): the root is bracketed, and the scores may be clamped
-around it. The sum is piecewise linear; Newton with a bracket ends on the right piece.
+With x_(m) the m-th largest score and m = ⌈k⌉, Σp is at least k at τ = x_(m) − 1 and below k at
+τ = x_(m). This brackets the root, and scores can be clamped around it. The sum is piecewise linear;
+Newton's method in a bracket ends on the linear piece of the root.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from fenchel.kernels.reference.entmax import mean, widen
-from fenchel.kernels.reference.threshold import solve_decreasing
+from fenchel.kernels.reference.newton import solve_decreasing
 
 
 def budget(scores: Tensor, k: float | Tensor) -> Tensor:
-    """argmax ⟨p, x⟩ − ½‖p‖² over 0 ≤ p ≤ 1, Σp = k; fewer than k entries are all taken."""
+    """argmax ⟨p, x⟩ − ½‖p‖² over 0 ≤ p ≤ 1, Σp = k; if there are fewer than k entries, all are 1."""
     wide = widen(scores)
     target = k if isinstance(k, Tensor) else torch.full_like(wide[..., :1], k)
     present = wide > float("-inf")
@@ -45,13 +45,13 @@ def budget_backward(grad: Tensor, p: Tensor, k: float | Tensor, dim: int = -1) -
 
 
 def budget_derivative(p: Tensor, k: Tensor, dim: int = -1) -> Tensor:
-    """∂p/∂k: one unit more is shared evenly by the entries strictly between 0 and 1."""
+    """∂p/∂k: the entries strictly between 0 and 1 share it equally."""
     between = _strictly_between(p)
     return between / between.sum(dim, keepdim=True).clamp(min=1)
 
 
 def budget_backward_k(grad: Tensor, p: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores and in k, the latter one a row."""
+    """The gradients in the scores and in k, one per row."""
     by_k = (grad * budget_derivative(p, k)).sum(-1)
     return budget_backward(grad, p, k).to(p.dtype), by_k.to(torch.float64)
 

@@ -1,11 +1,8 @@
-"""Deformed exponentials and their remainders, accurate through α = 1.
+"""Deformed exponentials and Tsallis entropies, accurate through α = 1.
 
-With ε = α − 1, the α-exponential is exp_{2−α}(u) = (1 + εu)_+^{1/ε} = exp(log1p(εu)/ε). Everything
-that the papers write with a division by ε or ε² is one of the two entire functions
-
-    φ₁(z) = (eᶻ − 1)/z,    φ₂(z) = (eᶻ − 1 − z)/z²,
-
-so no formula cancels when ε → 0. Plain PyTorch: differentiable as often as one likes.
+With ε = α − 1, the α-exponential is exp_{2−α}(u) = (1 + εu)_+^{1/ε} = exp(log1p(εu)/ε). Divisions by ε
+and ε² are replaced by the entire functions φ₁ and φ₂ of (N.1), so no formula cancels when ε → 0. In
+plain PyTorch, and so differentiable any number of times.
 """
 
 from __future__ import annotations
@@ -15,11 +12,11 @@ import math
 import torch
 from torch import Tensor
 
-SERIES_TERMS = 19  # |z| ≤ 1: the first term left out is below 1e-19 of the sum
+SERIES_TERMS = 19  # for |z| ≤ 1, the first omitted term is below 1e-19 of the sum
 
 
 def epsilon(alpha: float | Tensor, like: Tensor) -> Tensor:
-    """α − 1 as a tensor, moved off zero by less than any rounding so that it may divide."""
+    """α − 1 as a tensor; zero becomes 1e-20, so that it can be a divisor."""
     if isinstance(alpha, Tensor):
         eps = alpha.to(torch.promote_types(alpha.dtype, like.dtype)) - 1
     else:
@@ -33,12 +30,12 @@ def log_exponential(argument: Tensor, eps: Tensor) -> Tensor:
 
 
 def support_log(p: Tensor) -> Tensor:
-    """log p on the support and 0 off it, where it is always multiplied by something that is zero."""
+    """log p on the support and 0 off it, where its factor is always zero."""
     return torch.log(torch.where(p > 0, p, torch.ones_like(p)))
 
 
 def support_power(p: Tensor, exponent: float | Tensor) -> Tensor:
-    """p**exponent on the support, exactly zero off it; NaN stays."""
+    """p**exponent on the support, exactly zero off it, NaN where p is."""
     positive = p > 0
     power = torch.where(positive, p, torch.ones_like(p)) ** exponent
     return torch.where(positive, power, torch.where(p.isnan(), p, 0.0))

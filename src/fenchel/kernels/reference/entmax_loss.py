@@ -5,15 +5,17 @@ With p = entmax(x), t = 1 + ε(x − A) and D_ω the Bregman divergence of ω(p)
     L(x; q) = Ω(q) + Ω*(x) − ⟨q, x⟩ = Σ D_ω(q_i ‖ p_i) + Σ_{t_i < 0} q_i (−t_i/ε),
     D_ω(q ‖ p) = (t/α) [q expm1(ε (log q − log p))/ε + p − q],
 
-so that the loss is exactly zero when p = q, in particular beyond the margin 1/ε. Nothing of the size
-of the scores needs to be kept for the gradient p − q: a fast kernel gets p back from the normaliser A.
+so the loss is exactly zero when p = q, in particular beyond the margin 1/ε. For the gradient p − q only
+the normalizer A of every row is saved.
 
-Class indices may be smoothed: class k of C stands for q = (1 − s) e_k + s/C. A fast kernel has no q:
+With label smoothing, class k of C stands for q = (1 − s) e_k + s/C. Fast kernels do not form q:
 
     L(x; q) = L(x; e_k) + s (x_k − mean x) + Ω(q).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -26,7 +28,37 @@ from fenchel.kernels.reference.deformed import (
     tsallis_derivative,
 )
 from fenchel.kernels.reference.entmax import entmax, entmax_normalizer, widen
-from fenchel.kernels.reference.in_place import loss_in_place
+
+InPlace = Callable[..., tuple[Tensor, Tensor | None]]
+
+
+def loss_in_place(
+    loss_of: Callable[..., tuple[Tensor, Tensor]],
+    slope_in_alpha: Callable[..., Tensor],
+    backward: Callable[..., Tensor],
+) -> InPlace:
+    """Loss, ∂L/∂α and gradient in one call, for scores that the gradient may overwrite."""
+
+    def entmax_loss_in_place(
+        grad: Tensor | None,
+        scores: Tensor,
+        target: Tensor,
+        alpha: float | Tensor,
+        ignore_index: int,
+        smoothing: float,
+        by_alpha: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The loss and, if `by_alpha`, ∂L/∂α of every row; g (p − q) overwrites the scores."""
+        options = ignore_index, smoothing
+        loss, normalizer = loss_of(scores, target, alpha, *options)
+        slope = None
+        if by_alpha and isinstance(alpha, Tensor):
+            slope = slope_in_alpha(scores, target, alpha, normalizer, *options)
+        if grad is not None:
+            backward(grad, scores, target, alpha, normalizer, *options, out=scores)
+        return loss, slope
+
+    return entmax_loss_in_place
 
 
 def entmax_loss(
@@ -36,7 +68,7 @@ def entmax_loss(
     ignore_index: int,
     smoothing: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """The loss and the normaliser A, one a row; +inf if the target has a class at −inf."""
+    """The loss and the normalizer A of every row; +inf if the target has a class at −inf."""
     wide = widen(scores)
     eps, q = epsilon(alpha, wide), dense_target(target, wide, ignore_index, smoothing)
     normalizer = entmax_normalizer(wide, alpha)
@@ -64,7 +96,7 @@ def entmax_loss_backward(
     smoothing: float = 0.0,
     out: Tensor | None = None,
 ) -> Tensor:
-    """g (p − q); zero for a row that is ignored or has nothing in it. `out` may be the scores."""
+    """g (p − q); zero for an ignored row and for a row of −inf. `out` may be the scores."""
     p, q, counts = _solution(scores, target, alpha, normalizer, ignore_index, smoothing)
     by_scores = torch.where(counts, grad.to(p.dtype), 0.0).unsqueeze(-1) * (p - q)
     return by_scores.to(scores.dtype) if out is None else out.copy_(by_scores)
@@ -94,7 +126,7 @@ def _solution(
     ignore_index: int,
     smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """p, q, and which rows count: those that are not ignored and have something in them."""
+    """p, q, and which rows count: those that are neither ignored nor all −inf."""
     wide = widen(scores)
     q = dense_target(target, wide, ignore_index, smoothing)
     return entmax(wide, alpha), q, counted(target, ignore_index) & (normalizer != float("-inf"))

@@ -2,22 +2,35 @@
 
     argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖² − λ (Σ |p_{i,j+1} − p_{i,j}| + Σ |p_{i+1,j} − p_{i,j}|)
 
-is the projection onto the simplex of the prox of 2-D total variation. Images come as rows of all their
-entries and a width. −inf (and so a mask) removes an entry: in every row and in every column of the grid
-those left become neighbours. The groups (int32) are regions of equal value, numbered 1, 2, … from the
-lowest of the support; 0 is off the support and −1 what is not there.
+is the projection onto the simplex of the prox of 2-D total variation. Images are rows of all their
+entries, with a width. −inf (and so a mask) removes an entry: in every row and every column of the grid,
+the others become neighbours. The groups (int32) are regions of equal value, numbered 1, 2, … from the
+lowest of the support; 0 is off the support, and −1 marks removed entries.
+
+The prox is z = x − r − c, with r the dual image of the rows and c that of the columns. For a given c
+the optimal r is exact, x − c − prox_rows(x − c), and for a given r the optimal c. Alternating them with
+Nesterov's momentum, which restarts whenever it points the wrong way, finds the groups in a few dozen
+rounds. After a step of the columns only the rows contribute to the duality gap, which bounds ½‖z −
+z*‖²: Σ λ|d| − u d over their differences d, with dual variables u. None of its terms is negative.
+
+Reference: Chambolle & Pock (2015), *A remark on accelerated block coordinate descent for computing the
+proximity operators of a sum of convex functions*.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from fenchel.errors import FenchelError
 from fenchel.kernels.reference.entmax import entmax, subtract_max, widen
-from fenchel.kernels.reference.grid import Chains, Prox, prox_grid
+from fenchel.kernels.reference.fusedmax import neighbour_before, prox_total_variation
 from fenchel.kernels.reference.groups import centre, group_means, grouped_backward
-from fenchel.kernels.reference.penalties import neighbour_before
-from fenchel.kernels.reference.total_variation import prox_total_variation
+
+MAX_ROUNDS = 10_000
+GAP_ROUNDING = 1e-15  # rounding error of the duality gap per entry
 
 
 def fusedmax2d(
@@ -27,7 +40,7 @@ def fusedmax2d(
     shifted, _ = subtract_max(widen(scores))
     present = ~shifted.isneginf()
     strength = torch.as_tensor(strength, dtype=shifted.dtype, device=shifted.device).reshape(-1, 1)
-    # An entry this far below the largest is never in the support, however far it is.
+    # Entries that far below the largest are never in the support, so their distance does not matter.
     near = torch.where(present, torch.maximum(shifted, -(8 * strength + 2)), 0.0)
     grid, there = near.unflatten(-1, (-1, width)), present.unflatten(-1, (-1, width))
     rows = Chains(there, strength.unsqueeze(-1), prox)
@@ -49,25 +62,20 @@ def fusedmax2d_backward(grad: Tensor, p: Tensor, groups: Tensor, width: int = 0)
 
 
 def fusedmax2d_derivative(p: Tensor, groups: Tensor, width: int) -> Tensor:
-    """∂p/∂λ: a group loses 1 for every neighbour below it and gains 1 for every one above, shared out."""
+    """∂p/∂λ: a group loses 1 per neighbour below it and gains 1 per neighbour above, shared equally."""
     return centre(_slopes(p, groups, width), p, -1)
-
-
-def fusedmax2d_penalty(p: Tensor, groups: Tensor, width: int, keepdim: bool = False) -> Tensor:
-    """The total variation of p over the entries that are there, linear in p."""
-    return -(p * _slopes(p, groups, width)).sum(-1, keepdim=keepdim)
 
 
 def fusedmax2d_backward_strength(
     grad: Tensor, p: Tensor, groups: Tensor, width: int
 ) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores and in the strength, the latter one a row."""
+    """The gradients in the scores and in the strength, one per row."""
     by_strength = (grad * fusedmax2d_derivative(p, groups, width)).sum(-1)
     return fusedmax2d_backward(grad, p, groups).to(p.dtype), by_strength.to(torch.float64)
 
 
 def _ids(groups: Tensor) -> Tensor:
-    """The groups of the support from 0; what is not in it must not count."""
+    """The groups of the support, from 0; entries off the support must not count."""
     return groups.long().clamp(min=1) - 1
 
 
@@ -77,7 +85,7 @@ def _slopes(p: Tensor, groups: Tensor, width: int) -> Tensor:
 
 
 def _rises(groups: Tensor, present: Tensor, width: int) -> Tensor:
-    """−Dᵀ sign(D p): how many neighbours of an entry lie above it, less how many lie below."""
+    """−Dᵀ sign(D p): the number of neighbours above an entry minus the number below."""
     grid, there = groups.unflatten(-1, (-1, width)), present.unflatten(-1, (-1, width))
     across = _chain_rises(grid, there)
     down = _chain_rises(grid.mT, there.mT).mT
@@ -91,14 +99,14 @@ def _chain_rises(groups: Tensor, present: Tensor) -> Tensor:
 
 
 def _step_from_last(groups: Tensor, present: Tensor) -> Tensor:
-    """The sign of an entry's group less that of the last present entry before it; 0 without one."""
+    """The sign of the step from the group of the last present entry before; 0 if there is none."""
     before = neighbour_before(present)
     step = (groups - groups.gather(-1, before.clamp(min=0))).sign()
     return torch.where(present & (before >= 0), step, 0)
 
 
 def _regions(along: Tensor, down: Tensor, present: Tensor) -> Tensor:
-    """A number for every region of entries that no jump separates: the smallest place in it."""
+    """Labels of the regions that no jump divides: the smallest index in the region."""
     shape = present.shape
     place = torch.arange(shape[-2] * shape[-1], device=present.device).view(shape[1:])
     labels = place.expand(shape)
@@ -119,7 +127,7 @@ def _smallest_in_runs(labels: Tensor, jumps: Tensor, present: Tensor) -> Tensor:
 
 
 def _number(z: Tensor, regions: Tensor) -> Tensor:
-    """The regions numbered from 0 by their values; separate regions of equal value differ."""
+    """The regions numbered from 0 in the order of their values; regions of equal value stay separate."""
     value = z.gather(-1, regions)
     by_region = regions.sort(dim=-1, stable=True).indices
     order = by_region.gather(-1, value.gather(-1, by_region).sort(dim=-1, stable=True).indices)
@@ -128,3 +136,67 @@ def _number(z: Tensor, regions: Tensor) -> Tensor:
         (torch.zeros_like(sorted_regions[..., :1]), sorted_regions.diff(dim=-1) != 0), -1
     )
     return torch.zeros_like(regions).scatter(-1, order, begins.cumsum(-1))
+
+
+Prox = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+class Chains:
+    """The rows of images (…, m, n) without their absent entries: chains of neighbours."""
+
+    def __init__(self, present: Tensor, strength: Tensor, prox: Prox) -> None:
+        self.shape, self._prox = present.shape, prox
+        flat = present.reshape(-1, present.shape[-1])
+        self._whole = bool(flat.all())
+        self._order = (~flat).sort(dim=-1, stable=True).indices
+        self._there = flat.gather(-1, self._order)
+        self._strength = strength.expand(*present.shape[:-1], 1).reshape(-1, 1).contiguous()
+
+    def prox(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(z, jumps) of every chain, in the shape of the images; absent entries do not change."""
+        z, jumps = self._prox(self._packed(x), self._there, self._strength)
+        return self._unpacked(torch.where(self._there, z, self._packed(x))), self._unpacked(jumps)
+
+    def gap(self, z: Tensor, dual: Tensor) -> Tensor:
+        """λ TV(z) − ⟨z, dual⟩ of every image, as a sum of terms that are not negative."""
+        values, pulls = self._packed(z), torch.where(self._there, self._packed(dual), 0.0)
+        differences = torch.where(self._there[:, 1:], values.diff(dim=-1), 0.0)
+        variables = -pulls.cumsum(-1)[:, :-1]
+        terms = self._strength * differences.abs() - variables * differences
+        return terms.reshape(*self.shape[:-1], -1).sum((-2, -1))
+
+    def _packed(self, image: Tensor) -> Tensor:
+        flat = image.reshape(-1, self.shape[-1])
+        return flat.contiguous() if self._whole else flat.gather(-1, self._order)
+
+    def _unpacked(self, rows: Tensor) -> Tensor:
+        if not self._whole:
+            rows = torch.zeros_like(rows).scatter(-1, self._order, rows)
+        return rows.view(self.shape)
+
+
+def prox_grid(x: Tensor, rows: Chains, columns: Chains) -> tuple[Tensor, Tensor, Tensor]:
+    """(z, jumps along rows, jumps along columns) of images (batch, height, width)."""
+    limit = GAP_ROUNDING * x[0].numel() * (1 + x.abs().amax((-2, -1)))
+    by_columns = torch.zeros_like(x)
+    ahead, momentum = by_columns, torch.ones_like(x[:, :1, :1])
+    gap = limit
+    for _ in range(MAX_ROUNDS):
+        held = x - ahead
+        z, along = rows.prox(held)
+        by_rows = held - z
+        z, down = columns.prox((x - by_rows).mT)
+        z, down = z.mT, down.mT
+        before, by_columns = by_columns, x - by_rows - z
+        gap = rows.gap(z, by_rows)
+        if not bool((gap > limit).any()):
+            return z, along, down
+        backwards = ((ahead - by_columns) * (by_columns - before)).sum((-2, -1), keepdim=True) > 0
+        momentum = torch.where(backwards, 1.0, momentum)
+        following = (1 + torch.sqrt(1 + 4 * momentum.square())) / 2
+        ahead = by_columns + (momentum - 1) / following * (by_columns - before)
+        momentum = following
+    raise FenchelError(
+        "the prox of 2-D total variation must converge to a duality gap of"
+        f" {limit.max().item():.3g} in {MAX_ROUNDS} rounds, got {gap.max().item():.3g}"
+    )

@@ -1,12 +1,12 @@
-"""Maps whose entries move in groups: one average inside a group, one shift for the whole support.
+"""What fusedmax and oscarmax share: groups of entries that move together.
 
-Such a map is the projection of z onto the simplex, where z is constant on every group and the groups
-do not change near x. With inside the support of p, its (symmetric) Jacobian and its derivative in
-the strength λ of the penalty R are
+The map is the projection of z onto the simplex, where z is constant on every group, and the groups do
+not change near x. Its (symmetric) Jacobian (N.26), and its derivative in the strength λ of the penalty
+R, are
 
     J g = mean of g over the entry's group − mean of g over the support,    ∂p/∂λ = −J r,  r ∈ ∂R(p).
 
-Both are constant near x: the map is piecewise linear in the scores and in λ together.
+Both are constant near x: the map is piecewise linear in the scores and λ together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def centre(values: Tensor, p: Tensor, dim: int) -> Tensor:
 
 
 def grouped_backward(grad: Tensor, p: Tensor, ids: Tensor, dim: int) -> Tensor:
-    """J g for the groups that `ids` numbers along `dim`; what it says off the support is not used."""
+    """J g for groups numbered by `ids` along `dim`; numbers off the support are not used."""
     inside = p != 0
     grad = torch.where(inside, grad, 0.0)
     return centre(group_means(grad, inside.to(grad.dtype), ids, dim), p, dim)
@@ -46,11 +46,11 @@ def split_until_stable(
     level: Callable[[Tensor, Tensor], Tensor],
     split: Callable[[Tensor, Tensor], Tensor],
 ) -> tuple[Tensor, Tensor]:
-    """Divide rows into groups until no group divides: (level of every entry, jumps).
+    """Divide rows into groups until no group divides further; returns (level of every entry, jumps).
 
-    A non-zero jump begins a group. `level(jumps, ids)` is the one value that each group would take
-    as a whole, and `split(jumps, level)` the jumps that separate what belongs above that value from
-    what belongs below it. What is not `present` comes after all that is.
+    A non-zero jump begins a group. `level(jumps, ids)` is the value that each group would have as a
+    whole, and `split(jumps, level)` the jumps between entries above and below that value. Present
+    entries come first.
     """
     while True:
         ids = torch.where(present, (jumps != 0).cumsum(-1), jumps.shape[-1] - 1)

@@ -1,8 +1,7 @@
-"""α-normmax by its definition, and its derivatives, for every α > 1.
+"""α-normmax by its definition (N.34), and its derivatives (N.22) and (N.23), for every α > 1.
 
-On the support x − τ = (p/‖p‖_α)^{α−1}, so with c = 1/(α−1) and w = (x − τ)_+^c the map is w/Σw and τ
-solves Σ (x − τ)_+^{cα} = 1. That sum is convex in τ for every α, so Newton from max x − 1 never
-overshoots; and τ itself is the value of the problem, max ⟨p, x⟩ − ‖p‖_α, so ∂τ/∂α = −∂‖p‖_α/∂α.
+The sum in (N.34) is convex in τ for every α, so Newton's method from max x − 1 never overshoots. τ is
+the value of the problem, max ⟨p, x⟩ − ‖p‖_α, so ∂τ/∂α = −∂‖p‖_α/∂α.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from torch import Tensor
 
 from fenchel.kernels.reference.deformed import support_log, support_power
 from fenchel.kernels.reference.entmax import subtract_max, widen
-from fenchel.kernels.reference.threshold import solve_decreasing
+from fenchel.kernels.reference.newton import solve_decreasing
 
 
 def normmax(scores: Tensor, alpha: float | Tensor) -> Tensor:
-    """argmax_{p ∈ Δ} ⟨p, x⟩ − ‖p‖_α along the last dimension; −inf is left out."""
+    """argmax_{p ∈ Δ} ⟨p, x⟩ − ‖p‖_α along the last dimension; −inf is excluded."""
     wide = widen(scores)
     shifted, peak = subtract_max(wide)
     weights = support_power(shifted - _solve(shifted, alpha), 1 / (alpha - 1))
@@ -33,7 +32,7 @@ def normmax_backward(grad: Tensor, p: Tensor, alpha: float | Tensor, dim: int = 
 
 
 def normmax_derivative(p: Tensor, alpha: Tensor, dim: int = -1) -> Tensor:
-    """∂p/∂α, from log w and the move of τ, which is −∂‖p‖_α/∂α by the envelope theorem."""
+    """∂p/∂α, from log w and ∂τ/∂α, which is −∂‖p‖_α/∂α by the envelope theorem."""
     size = norm(p, alpha, dim, keepdim=True)
     log_p, s = support_log(p), support_power(p, 2 - alpha)
     by_tau = -norm_derivative(p, alpha, dim, keepdim=True)
@@ -43,7 +42,7 @@ def normmax_derivative(p: Tensor, alpha: Tensor, dim: int = -1) -> Tensor:
 
 
 def normmax_backward_alpha(grad: Tensor, p: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores and in α, the latter one a row."""
+    """The gradients in the scores and in α, one per row."""
     by_alpha = (grad * normmax_derivative(p, alpha)).sum(-1)
     return normmax_backward(grad, p, alpha).to(p.dtype), by_alpha.to(torch.float64)
 

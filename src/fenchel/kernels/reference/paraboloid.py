@@ -4,13 +4,13 @@ With u distributed as (2/π)(1 − |u|²) on the unit disk,
 
     I(G, e) = E[N(Gu; e, 1)],   N(x; e, 1) = exp(−½|x − e|²)/(2π).
 
-Along a chord the integrand is a Gaussian through a parabolic window, a closed form; what is left is
-one integral over the chord's place u₁ = −cos(angle), at nodes that follow the integrand. Derivatives
-are integrals of the same kind, ∂I/∂e = ∫ (Gu − e) …, ∂I/∂G = −∫ (Gu − e) uᵀ …
+Along a chord the integrand is a Gaussian through a parabolic window, which has a closed form. What
+remains is one integral over the position u₁ = −cos(angle) of the chord, at nodes that follow the
+integrand. Derivatives are integrals of the same kind, ∂I/∂e = ∫ (Gu − e) …, ∂I/∂G = −∫ (Gu − e) uᵀ …
 
-The disk may be turned at will. Chords run along the direction in which the Gaussian is longest, so
-that their ends, where the density has its edge, are smeared out; or, where the edge looks straight
-on the Gaussian's scale, along the edge's normal in the Gaussian's own metric.
+The frame of the disk is free. Chords run along the direction in which the Gaussian is longest, which
+smooths the integrand at their ends, where the density has its edge. Where the edge is straight on the
+scale of the Gaussian, they run along the normal of the edge in the metric of the Gaussian.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fenchel.kernels.reference.peak import Nodes, secular_root, spread
-from fenchel.kernels.reference.window import narrow, window
+from fenchel.kernels.reference.peak import Nodes, secular_root, spread_nodes
+from fenchel.kernels.reference.window import is_narrow, window
 
-POWER = 2.5  # chords shorten as (1 − u²)^½, which the window cubes; dv has one more factor
-DROP = 21.0  # what lies beyond is below 1e-9 of the integral
-STRAIGHT = 3.0  # radius of curvature, in standard deviations, from which an edge looks straight
-CHUNK = 2**20  # nodes at once
+POWER = 2.5  # of 1 − u²: the window has the cube of the chord's length (1 − u²)^½, and dv one more factor
+DROP = (
+    21.0  # decrease of the log integrand at the last node; the rest is below 1e-9 of the integral
+)
+# The edge of the disk counts as straight from this radius of curvature on, in standard deviations.
+STRAIGHT_EDGE = 3.0
+CHUNK_NODES = 2**20  # nodes that are in memory together
 CONSTANT = (2 / math.pi) / math.sqrt(2 * math.pi)
 
 
 def paraboloid(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor]:
-    """I (…) and its slopes (…, 6) in G = `linear` (…, 2, 2), by rows, and e = `offset` (…, 2)."""
+    """I (…) and its derivatives (…, 6) in G = `linear` (…, 2, 2), by rows, and e = `offset` (…, 2)."""
     shape = offset.shape[:-1]
-    size = max(CHUNK // angles, 1)
+    size = max(CHUNK_NODES // angles, 1)
     rows = zip(linear.reshape(-1, 2, 2).split(size), offset.reshape(-1, 2).split(size), strict=True)
     values, slopes = zip(*(paraboloid_moments(*part, angles) for part in rows), strict=True)
     return torch.cat(values).view(shape), torch.cat(slopes).view(*shape, 6)
 
 
 def paraboloid_moments(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor]:
-    """As `paraboloid`, in one piece, and differentiable as often as one likes."""
-    turn1, turn2, nodes = _look(linear, offset, angles)
+    """`paraboloid` in one piece, differentiable any number of times."""
+    turn1, turn2, nodes = _chord_frame(linear, offset, angles)
     column1, column2 = (linear @ turn1).squeeze(-1), (linear @ turn2).squeeze(-1)
     length = torch.linalg.vector_norm(column2, dim=-1)
     axis2 = column2 / length.unsqueeze(-1)
@@ -67,12 +70,12 @@ class Ray(NamedTuple):
 
 
 def _chords(nodes: Nodes, across: Ray, along: Ray, length: Tensor) -> tuple[Tensor, Tensor]:
-    """Sums over the nodes: the integral, and its slopes in the frame (…, 2, 3), G then e."""
+    """Sums over the nodes: the integral, and its derivatives in the frame (…, 2, 3), G then e."""
     u, height, weight = nodes
     x, y = across.at(u), along.at(u)
     length = length.unsqueeze(-1)
-    # One form for all chords of a pair: the ones that matter are about as long as the longest.
-    expanded = narrow(length.detach(), y.detach().abs().amax(-1, keepdim=True)).expand_as(y)
+    # One form for all chords of a pair: those that matter are about as long as the longest.
+    expanded = is_narrow(length.detach(), y.detach().abs().amax(-1, keepdim=True)).expand_as(y)
     mass, lever, moment, twist = window(height * length, y, expanded)
     gauss = CONSTANT * weight * height * height * torch.exp(-0.5 * x * x) / length**3
     rows = (
@@ -84,8 +87,8 @@ def _chords(nodes: Nodes, across: Ray, along: Ray, length: Tensor) -> tuple[Tens
 
 
 @torch.no_grad()
-def _look(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor, Nodes]:
-    """Unit vectors (…, 2, 1) across and along the chords, and the chords' places."""
+def _chord_frame(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor, Nodes]:
+    """Unit vectors (…, 2, 1) across and along the chords, and the positions of the chords."""
     linear, offset = linear.detach(), offset.detach()
     first, second = linear.unbind(-1)
     overlap = (first * second).sum(-1)
@@ -99,7 +102,9 @@ def _look(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor, 
     nu = secular_root(g1, e1.abs(), g2, e2.abs(), POWER)
     square1, square2 = g1 * g1, g2 * g2
     u1, u2 = g1 * e1 / (square1 + nu), g2 * e2 / (square2 + nu)
-    c, s = _lean(square1, square2, u1, u2)  # chords along (−s, c) in the frame of `long`, `short`
+    c, s = _rotation_to_chords(
+        square1, square2, u1, u2
+    )  # chords along (−s, c) in the frame of `long`, `short`
     bend = nu * nu / POWER
     h11, h22 = square1 + nu + bend * u1 * u1, square2 + nu + bend * u2 * u2
     h12 = bend * u1 * u2
@@ -107,16 +112,18 @@ def _look(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor, 
     gaussian = square1 * square2 / (s * s * square1 + c * c * square2)
     edge = torch.where(s == 0, g2 * (e2.abs() - g2).clamp(min=0), 0.7 * curvature - gaussian)
     concavity = torch.maximum(gaussian + 2 * POWER + edge, gaussian)
-    nodes = spread(c * u1 + s * u2, curvature, concavity, POWER, DROP, angles)
+    nodes = spread_nodes(c * u1 + s * u2, curvature, concavity, POWER, DROP, angles)
     cos, sin = cos * c - sin * s, sin * c + cos * s
     return torch.stack((cos, sin), -1)[..., None], torch.stack((-sin, cos), -1)[..., None], nodes
 
 
-def _lean(square1: Tensor, square2: Tensor, u1: Tensor, u2: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of the angle from the Gaussian's axes to the chords' frame."""
+def _rotation_to_chords(
+    square1: Tensor, square2: Tensor, u1: Tensor, u2: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of the angle from the axes of the Gaussian to the frame of the chords."""
     along1, along2 = u1 / square1, u2 / square2
     size = torch.hypot(along1, along2)
-    straight = (square2 >= STRAIGHT * square1.sqrt()) & (size > 0)
+    straight = (square2 >= STRAIGHT_EDGE * square1.sqrt()) & (size > 0)
     c = torch.where(straight, along2 / size, 1.0)
     s = torch.where(straight, -along1 / size, 0.0)
     return c, s

@@ -1,13 +1,13 @@
-"""Where to look at an integrand with one peak: nodes for integrals over (−1, 1) or over the disk.
+"""Nodes for integrals over (−1, 1) or the disk whose integrands have one peak.
 
-The integrands are (1 − |u|²)^… exp(−½|Gu − e|²). Along a line, in the coordinate v = artanh u, every
-one of them is analytic, has one peak and falls off at least exponentially, so the trapezoid rule
-converges geometrically, whatever the widths involved, once its nodes cover the peak. They are
-v = v* + 2w sinh τ with τ evenly spaced, where
+The integrands are (1 − |u|²)^… exp(−½|Gu − e|²). Along a line, in the coordinate v = artanh u, each of
+them is analytic, has one peak and decreases at least exponentially, so the trapezoid rule converges
+geometrically once its nodes cover the peak, whatever its width. The nodes are v = v* + 2w sinh τ with
+evenly spaced τ, where
 
 * v* is the mode, from a secular equation in one unknown ν = 2 power/(1 − |u|²);
 * w is the width there, from the curvature of the logarithm;
-* the ends are where the logarithm has fallen by `drop`, from bounds on any such logarithm.
+* the ends are where the logarithm has decreased by `drop`, from bounds that hold for all such integrands.
 
 The integral does not depend on its nodes, so they are constants for every derivative.
 """
@@ -21,8 +21,10 @@ import torch
 from torch import Tensor
 
 NEWTON_STEPS = 7
-STRETCH = 2.0  # nodes are evenly spaced over about this many widths, then ever wider
-NEAREST = 1e-12  # how near to ±1 the mode may be
+NODE_STRETCH = (
+    2.0  # widths over which nodes are about evenly spaced; further out they are wider apart
+)
+MODE_MARGIN = 1e-12  # least distance of the mode from ±1
 
 
 class Nodes(NamedTuple):
@@ -41,7 +43,9 @@ def line_nodes(g: Tensor, e: Tensor, *, power: float, drop: float, count: int) -
     nu = secular_root(g, e.abs(), nothing, nothing, power)
     mode = g * e / (g * g + nu)
     concavity = g * g + 2 * power
-    return spread(mode, g * g + nu + nu * nu / power * mode * mode, concavity, power, drop, count)
+    return spread_nodes(
+        mode, g * g + nu + nu * nu / power * mode * mode, concavity, power, drop, count
+    )
 
 
 def secular_root(g1: Tensor, e1: Tensor, g2: Tensor, e2: Tensor, power: float) -> Tensor:
@@ -68,18 +72,18 @@ def secular_root(g1: Tensor, e1: Tensor, g2: Tensor, e2: Tensor, power: float) -
 
 
 def _lower_bound(outside: Tensor, slope: Tensor, power: float) -> Tensor:
-    """The ν at which 2 slope ν − outside = 2 power/ν, zero where that is not a number."""
+    """The ν with 2 slope ν − outside = 2 power/ν; zero if that is NaN."""
     root = torch.sqrt(outside * outside + 16 * power * slope)
     inner = 4 * power / (root - outside)
     return torch.nan_to_num(torch.where(outside < 0, inner, (root + outside) / (4 * slope)), 0.0)
 
 
-def spread(
+def spread_nodes(
     mode: Tensor, curvature: Tensor, concavity: Tensor, power: float, drop: float, count: int
 ) -> Nodes:
-    """Nodes about a mode u, from the curvature of the logarithm there and its least curvature."""
-    u = mode.clamp(-1 + NEAREST, 1 - NEAREST)
-    scale = STRETCH / (curvature.sqrt() * (1 - u) * (1 + u))
+    """Nodes around a mode u, from the curvature of the logarithm there and its least curvature."""
+    u = mode.clamp(-1 + MODE_MARGIN, 1 - MODE_MARGIN)
+    scale = NODE_STRETCH / (curvature.sqrt() * (1 - u) * (1 + u))
     middle = torch.atanh(u)
     left, right = _ends(u, concavity, power, drop)
     first, last = torch.asinh((left - middle) / scale), torch.asinh((right - middle) / scale)
@@ -90,9 +94,9 @@ def spread(
 
 
 def _ends(u: Tensor, concavity: Tensor, power: float, drop: float) -> tuple[Tensor, Tensor]:
-    """Where, in v, the logarithm has fallen by `drop` from the mode u.
+    """The points, in v, where the logarithm has decreased by `drop` from the mode u.
 
-    It falls by at least ½ concavity (x − u)², and, being power · log(1 − x²) plus something concave,
+    It decreases by at least ½ concavity (x − u)², and, being power · log(1 − x²) plus something concave,
     by power · (D((1−x)/(1−u)) + D((1+x)/(1+u))) with D(r) = r − 1 − log r.
     """
     reach = torch.sqrt(2 * drop / concavity)

@@ -1,14 +1,10 @@
-"""pnormmax (the 2017 paper's sq-pnorm-max) by its definition, and its derivatives, for every s > 1.
+"""pnormmax (the sq-pnorm-max of the 2017 paper) by its definition, and its derivatives, for every s > 1.
 
     argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖_s²
 
-On the support x − τ = N^{2−s} p^{s−1} with N = ‖p‖_s, so with c = 1/(s−1) and u = (x − τ)_+ the map is
-u^c/Σu^c, and τ solves
-
-    F(τ) = Σu^c · (Σu^{c+1})^{−(2−s)/s} = 1.
-
-F is homogeneous of degree one in u and falls with τ (by Cauchy–Schwarz its logarithm at a rate of at
-least 1/max u), so its root is bracketed by F = 0 at max x and F ≥ 1 at max x − 1.
+The threshold τ solves F(τ) = 1 of (N.35). F is homogeneous of degree one in u = (x − τ)_+ and decreases
+with τ (by Cauchy–Schwarz its logarithm at a rate of at least 1/max u), so the root is between max x −
+1, where F ≥ 1, and max x, where F = 0.
 """
 
 from __future__ import annotations
@@ -18,16 +14,16 @@ from torch import Tensor
 
 from fenchel.kernels.reference.deformed import support_log, support_power
 from fenchel.kernels.reference.entmax import subtract_max, widen
+from fenchel.kernels.reference.newton import solve_decreasing
 from fenchel.kernels.reference.normmax import norm, norm_derivative
-from fenchel.kernels.reference.threshold import solve_decreasing
 
-# Steps of the solver on a device that must not wait. Normal scores of any scale took 10 at most for
-# s ≤ 2, and 35 at s = 4.
+# Steps of the solver on a GPU, where it does not check for convergence. Normal scores of any scale took
+# at most 10 steps for s ≤ 2, and 35 at s = 4.
 FEW_STEPS, MANY_STEPS = 20, 80
 
 
 def pnormmax(scores: Tensor, s: float | Tensor) -> Tensor:
-    """argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖_s² along the last dimension; −inf is left out."""
+    """argmax_{p ∈ Δ} ⟨p, x⟩ − ½‖p‖_s² along the last dimension; −inf is excluded."""
     wide = widen(scores)
     shifted, peak = subtract_max(wide)
     tau = _solve(shifted, s)
@@ -58,7 +54,7 @@ def pnormmax_derivative(p: Tensor, s: Tensor, dim: int = -1) -> Tensor:
 
 
 def pnormmax_backward_p(grad: Tensor, p: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients in the scores and in the exponent, the latter one a row."""
+    """The gradients in the scores and in the exponent, one per row."""
     by_exponent = (grad * pnormmax_derivative(p, s)).sum(-1)
     return pnormmax_backward(grad, p, s).to(p.dtype), by_exponent.to(torch.float64)
 

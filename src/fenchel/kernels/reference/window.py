@@ -1,14 +1,14 @@
-"""A Gaussian seen through a parabolic window: the integrals that continuous sparsemax is made of.
+"""Integrals of a Gaussian through a parabolic window, of which continuous sparsemax is composed.
 
 With φ the standard normal density, z = y + w and b > 0, the window (b² − z²)_+ gives
 
     T  = ∫ (b² − z²) φ(w) dw,      W₁ = ∫ (b² − z²) w φ(w) dw,
     Z₁ = ∫ (b² − z²) z φ(w) dw,    V  = ∫ (b² − z²) w z φ(w) dw,     all over |z| ≤ b.
 
-In terms of q₀ = ∫φ, q₁ = ∫zφ and the densities at the ends these are closed forms, but their terms
-cancel where the window is narrow: T is of order b³, V of order b⁵. There the Gaussian is expanded
-at the middle of the window instead, in Hermite polynomials of y. In float64 the relative error of
-T stays below 1e-8 as far out as float32 reaches (φ ≈ 1e-38), and near 1e-14 in ordinary places.
+With q₀ = ∫φ, q₁ = ∫zφ and the densities at the ends, these are closed forms, but their terms cancel for
+a narrow window: T is of order b³, V of order b⁵. For these, the Gaussian is expanded at the middle of
+the window in Hermite polynomials of y. In float64 the relative error of T is below 1e-8 down to the
+smallest float32 (φ ≈ 1e-38), and about 1e-14 elsewhere.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-NARROW = 0.5  # b max(|y|, 2) up to which the expansion is used
-TERMS = 6  # the first term left out is below 1e-13 of the sum
+EXPANSION_LIMIT = 0.5  # largest b max(|y|, 2) for which the expansion is used
+TERMS = 6  # the first omitted term is below 1e-13 of the sum
 DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
@@ -33,15 +33,15 @@ class Window(NamedTuple):
     twist: Tensor
 
 
-def narrow(b: Tensor, y: Tensor) -> Tensor:
-    """Where the expansion is the accurate form."""
-    return b * y.abs().clamp(min=2) <= NARROW
+def is_narrow(b: Tensor, y: Tensor) -> Tensor:
+    """Where the expansion is more accurate than the closed form."""
+    return b * y.abs().clamp(min=2) <= EXPANSION_LIMIT
 
 
 def window(b: Tensor, y: Tensor, expanded: Tensor | None = None) -> Window:
     """The four integrals; `expanded` overrides where the expansion is used."""
-    expanded = narrow(b, y) if expanded is None else expanded
-    # Each form sees arguments at which it and its derivatives are finite.
+    expanded = is_narrow(b, y) if expanded is None else expanded
+    # Each form gets arguments at which it and its derivatives are finite.
     inside = _expansion(torch.where(expanded, b, 0.0), torch.where(expanded, y, 0.0))
     outside = _closed(torch.where(expanded, 1.0, b), torch.where(expanded, 0.0, y))
     return Window(*(torch.where(expanded, i, o) for i, o in zip(inside, outside, strict=True)))
@@ -49,7 +49,7 @@ def window(b: Tensor, y: Tensor, expanded: Tensor | None = None) -> Window:
 
 def window_mass(b: Tensor, y: Tensor) -> Tensor:
     """T alone."""
-    expanded = narrow(b, y)
+    expanded = is_narrow(b, y)
     inside = _mass_expansion(torch.where(expanded, b, 0.0), torch.where(expanded, y, 0.0))
     outside = _closed(torch.where(expanded, 1.0, b), torch.where(expanded, 0.0, y)).mass
     return torch.where(expanded, inside, outside)

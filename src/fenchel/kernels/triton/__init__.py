@@ -1,18 +1,20 @@
-"""The GPU kernels, in Triton; nothing outside this package imports Triton.
+"""Kernels for CUDA devices, in Triton. Nothing outside this package imports Triton.
 
-The files at the top are what the rest of the library calls, named as in `kernels/reference`: they
-choose a kernel and launch it. `weight_gradient` and `scaling` serve the output layer. A folder imports
-from those above it alone, and the last four not from each other:
+Every map has one home. Its package (for pnormmax, its file) exports the functions that the dispatcher
+calls. A folder imports only from those above it, and the last five not from each other:
 
-    launch        what a launch needs: addresses, kinds of alpha, shapes of tiles, and the launch itself
-    arithmetic    one number at a time
-    tiles         a tile of rows in registers
-    search        the normaliser of a row
-    rows          entmax, by how rows are held
-    losses        the entmax loss
-    thresholds    budget, normmax and pnormmax
-    structured    fusedmax and oscarmax
-    output_layer  the gradients of an output layer
+    launch              addresses, parameters, tile shapes, compilation and launches
+    arithmetic          powers, and single entries of a row
+    tiles               tiles of rows in registers: loads, stores, sums and maxima
+    search              the normalizer of a row of entmax
+    shared              kernels and launches that two maps have in common
+    entmax              the map, one file for each way of holding rows
+    entmax_loss         the loss and its gradients, likewise
+    linear_entmax_loss  the gradients of an output layer from lists of non-zero entries
+    normmax             for alpha = 2, and for any other alpha in float64
+    budget              top-k probabilities: a threshold by Newton's method in a bracket
+    fusedmax            candidates, the prox of total variation, projection onto the simplex
+    oscarmax            sort, pool groups, assign every entry to its group
 
-`entmax` is the place to begin, then `rows/on_chip` and what that imports.
+The formulas are in `docs/numerics.md`. A good place to begin is `entmax/on_chip.py`.
 """

@@ -1,5 +1,9 @@
-"""Powers, exp, log and divided differences in the precision of the row, in a form that loops over rows
-can use as vectors: those of `elementary32` for float32, the C library's and `exp64` for float64.
+"""exp, log, powers and divided differences in the precision of a row, in forms that loops can vectorize.
+
+float32 uses the polynomials of `float32`; float64 the C library's functions and `exp64`. The divided
+differences phi2(z) = (e^z - 1 - z)/z^2 and phi1'(z) = (e^z (z - 1) + 1)/z^2, both for |z| <= 1, avoid the
+cancellation of their definitions: see (N.1). The float32 polynomial errs by less than 5e-8, and the
+float64 series are cut below 1e-18.
 """
 
 from __future__ import annotations
@@ -7,10 +11,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fenchel.kernels.cpu.arithmetic.elementary32 import (
+from fenchel.kernels.cpu.arithmetic.float32 import (
     LN_2,
     exp2,
     exp32,
@@ -19,7 +24,13 @@ from fenchel.kernels.cpu.arithmetic.elementary32 import (
     log2_1p,
     power32,
 )
-from fenchel.kernels.cpu.arithmetic.elementary64 import exp64
+from fenchel.kernels.cpu.arithmetic.float64 import exp64
+from fenchel.kernels.cpu.launch.compilation import inlined
+
+SERIES_TERMS = 18
+A0, A1, A2 = map(np.float32, (0.499999996, 0.166666973, 0.0416667762))
+A3, A4, A5 = map(np.float32, (0.00833088438, 0.00138843396, 0.000203291853))
+A6 = np.float32(2.54289948e-05)
 
 
 def exp(x) -> Any:
@@ -27,15 +38,15 @@ def exp(x) -> Any:
 
 
 def log(x) -> Any:
-    """log x for a normal x > 0; any number otherwise."""
+    """log x for a normal x > 0; undefined otherwise."""
 
 
 def log1p(x) -> Any:
-    """log(1 + x), accurate near zero, for x > -1; any number otherwise."""
+    """log(1 + x), accurate near zero, for x > -1; undefined otherwise."""
 
 
 def power1p(x, exponent) -> Any:
-    """(1 + x)^exponent <= 1, accurate near x = 0, for x > -1; any number otherwise."""
+    """(1 + x)^exponent <= 1, accurate near x = 0, for x > -1; undefined otherwise."""
 
 
 def expm1_ratio(x) -> Any:
@@ -43,7 +54,7 @@ def expm1_ratio(x) -> Any:
 
 
 def power(x, exponent) -> Any:
-    """x^exponent for a normal x > 0, accurate to the last bits; any number otherwise."""
+    """x^exponent for a normal x > 0, accurate to the last bits; undefined otherwise."""
 
 
 @overload(exp)
@@ -86,3 +97,35 @@ def _expm1_ratio(x):
     if x == types.float32:
         return lambda x: expm1_ratio32(x)
     return lambda x: math.expm1(x) / x if x != 0.0 else 1.0
+
+
+@inlined
+def _phi2_float32(z):
+    return A0 + z * (A1 + z * (A2 + z * (A3 + z * (A4 + z * (A5 + z * A6)))))
+
+
+@inlined
+def _phi2_float64(z):
+    total = 1.0
+    for k in range(SERIES_TERMS, 0, -1):
+        total = 1.0 + total * z / (k + 2)
+    return 0.5 * total
+
+
+@inlined
+def phi1_derivative(z):
+    """The derivative of (e^z - 1)/z, for a float64 |z| <= 1."""
+    total = 1.0
+    for k in range(SERIES_TERMS, 0, -1):
+        total = 1.0 + total * z * (k + 1) / (k * (k + 2))
+    return 0.5 * total
+
+
+def phi2(z) -> Any:
+    """(e^z - 1 - z)/z^2 for |z| <= 1."""
+
+
+@overload(phi2)
+def _phi2(z):
+    function = _phi2_float32 if z == types.float32 else _phi2_float64
+    return lambda z: function(z)

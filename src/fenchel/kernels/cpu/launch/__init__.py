@@ -1,3 +1,1 @@
-"""What a kernel needs to run: the `memory` it reads and writes, its `compilation`, the `threads` that run
-it, and how these are `sharing` its rows.
-"""
+"""What every kernel needs to run: its memory, its compilation, and the threads that share its rows."""

@@ -1,4 +1,4 @@
-"""Typed memory for the compiled kernels: pointers without bounds or sign tests, and atomics.
+"""Typed memory for compiled kernels: pointers without bounds checks, casts and atomic counters.
 
 A kernel receives one pointer to a block of 64-bit words, of type `Arguments`. The first three are
 counters that its threads share; the others are sizes and addresses.
@@ -17,24 +17,24 @@ from numba.extending import intrinsic, models, register_model
 (
     ROWS_CLAIMED,
     THREADS_STARTED,
-    ROWS_LEFT,
+    ROWS_UNSOLVED,
     ROWS,
     CHUNK,
     COLUMNS,
-    ALPHA,
-    ALPHA_STRIDE,
+    PARAMETER,
+    PARAMETER_STRIDE,
     WORKSPACE,
     WORKSPACE_SIZE,
     TENSORS,
 ) = range(11)
+INT64 = ir.IntType(64)
 
 
 class Arguments(types.Opaque):
-    """The type of an argument block: the scalar type of the rows, and the code it belongs to.
+    """The type of an argument block: the scalar type of the rows, and a digest of the sources.
 
-    `sources` is a digest of the files that make the kernels. It is part of the type's name, so it
-    is part of the key under which Numba stores compiled code on disk: code compiled from other
-    sources is never loaded.
+    `sources` is a digest of all files that kernels are compiled from. It is part of the type's name and
+    so of the key under which Numba stores compiled code: code from other sources is never loaded.
     """
 
     def __init__(self, dtype: types.Float, sources: str) -> None:
@@ -44,11 +44,9 @@ class Arguments(types.Opaque):
 
 register_model(Arguments)(models.OpaqueModel)
 
-INT64 = ir.IntType(64)
 
-
-def device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Numba's `intrinsic`, which turns f(typingctx, x) into a function of x."""
+def llvm_intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba's `intrinsic`: f(typingctx, x) becomes a function of x in compiled code."""
     return intrinsic(function)
 
 
@@ -58,9 +56,9 @@ def _word(builder, block, index):
 
 
 def _typed_pointer(element):
-    """An intrinsic that reads word `index` of the block as the address of `element`s."""
+    """An intrinsic that reads word `index` of the block as a pointer to `element`s."""
 
-    @device
+    @llvm_intrinsic
     def read(typingctx, arguments, index):
         pointer = types.CPointer(element or arguments.dtype)
 
@@ -80,9 +78,9 @@ indices_at = _typed_pointer(types.int32)
 bytes_at = _typed_pointer(types.int8)
 
 
-@device
+@llvm_intrinsic
 def integer_at(typingctx, arguments, index):
-    """Word `index` of the block as a number."""
+    """Word `index` of the block as an integer."""
 
     def codegen(context, builder, signature, args):
         return builder.load(_word(builder, *args))
@@ -90,9 +88,9 @@ def integer_at(typingctx, arguments, index):
     return types.int64(arguments, types.int64), codegen
 
 
-@device
+@llvm_intrinsic
 def claim(typingctx, arguments, index, amount):
-    """Add `amount` to the shared counter `index` and return what it was before."""
+    """Add `amount` to the shared counter `index`; returns its previous value."""
 
     def codegen(context, builder, signature, args):
         block, index, amount = args
@@ -101,7 +99,7 @@ def claim(typingctx, arguments, index, amount):
     return types.int64(arguments, types.int64, types.int64), codegen
 
 
-@device
+@llvm_intrinsic
 def load(typingctx, pointer, index):
     """`pointer[index]`"""
 
@@ -111,7 +109,7 @@ def load(typingctx, pointer, index):
     return pointer.dtype(pointer, types.int64), codegen
 
 
-@device
+@llvm_intrinsic
 def store(typingctx, pointer, index, value):
     """`pointer[index] = value`, the value cast to the pointer's type"""
 
@@ -124,7 +122,7 @@ def store(typingctx, pointer, index, value):
     return types.void(pointer, types.int64, value), codegen
 
 
-@device
+@llvm_intrinsic
 def advance(typingctx, pointer, amount):
     """`pointer + amount`"""
 
@@ -135,9 +133,9 @@ def advance(typingctx, pointer, amount):
 
 
 def _cast_pointer(element):
-    """An intrinsic that takes memory for memory of `element`s."""
+    """An intrinsic that casts a pointer to a pointer to `element`s."""
 
-    @device
+    @llvm_intrinsic
     def cast(typingctx, pointer):
         target = types.CPointer(element)
 
@@ -155,9 +153,9 @@ as_integers = _cast_pointer(types.int64)
 as_bytes = _cast_pointer(types.int8)
 
 
-@device
-def as_type_of(typingctx, model, pointer):
-    """Take memory for memory of what `model` points to."""
+@llvm_intrinsic
+def as_pointer_like(typingctx, model, pointer):
+    """Cast a pointer to the type of the pointer `model`."""
 
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[1], context.get_value_type(model))
@@ -165,9 +163,9 @@ def as_type_of(typingctx, model, pointer):
     return model(model, pointer), codegen
 
 
-@device
+@llvm_intrinsic
 def real(typingctx, model, value):
-    """`value` cast to the type of `model`, a number or a pointer to numbers."""
+    """`value` cast to the scalar type of `model`, a number or a pointer."""
     target = getattr(model, "dtype", model)
 
     def codegen(context, builder, signature, args):
@@ -179,7 +177,7 @@ def real(typingctx, model, value):
 def _extremum(name):
     """An intrinsic of two numbers of one type."""
 
-    @device
+    @llvm_intrinsic
     def extremum(typingctx, first, second):
         def codegen(context, builder, signature, args):
             kind = context.get_value_type(first)
@@ -195,5 +193,6 @@ def _extremum(name):
     return extremum
 
 
-maximum = _extremum("maximum")  # NaN if either is NaN,
-minimum = _extremum("minimum")  # likewise
+# Both return NaN if one of the numbers is NaN.
+maximum = _extremum("maximum")
+minimum = _extremum("minimum")

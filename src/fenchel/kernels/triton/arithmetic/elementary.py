@@ -1,8 +1,12 @@
-"""log2 and exp2 in float32, elementwise.
+"""Elementwise functions: log2 and exp2, divided differences, sums and products in two float32, division.
 
-The hardware's own lg2 errs by up to 2^-22, which divided by a small alpha - 1 is more than the maps
-promise. `log2` and `exp2` are the polynomials of the CPU kernels: relative error below 3e-8 before
-rounding. `fast_log2` and `tl.exp2` are the hardware's.
+The hardware's lg2 errs by up to 2^-22, which divided by a small alpha - 1 is more than the maps promise.
+`log2` and `exp2` are the polynomials of the CPU kernels: relative error below 3e-8 before rounding.
+`fast_log2` and `tl.exp2` are the functions of the hardware.
+
+The divided differences of the exponential, (N.1), lose no digits near 0. `two_sum` and the like return
+the result and its rounding error as two float32. Division in float64 by integers is written for many
+threads.
 """
 
 from __future__ import annotations
@@ -15,15 +19,21 @@ import triton.language as tl
 
 INTERPRETED: tl.constexpr = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
 LOG2_E: tl.constexpr = tl.constexpr(1.4426950408889634)
-LOG2_E_REST: tl.constexpr = tl.constexpr(1.925962987e-8)  # what a float32 leaves of log2 e
 LN_2: tl.constexpr = tl.constexpr(0.6931471805599453)
-VANISHES: tl.constexpr = tl.constexpr(-150.0)  # e^x is no float32 there; x log2(e) is finite
 SQRT_HALF_BITS: tl.constexpr = tl.constexpr(0x3F3504F3)
 EXPONENT_BITS: tl.constexpr = tl.constexpr(-(1 << 23))  # the sign and the exponent of a float32
 ONE_BITS: tl.constexpr = tl.constexpr(0x3F800000)
 ROUNDER: tl.constexpr = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number
 ROUNDER_BITS: tl.constexpr = tl.constexpr(0x4B400000)
-SMALLEST: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
+SMALLEST_NORMAL: tl.constexpr = tl.constexpr(2.0**-126)  # normal; its powers above one are not
+
+
+LOG2_E_REST: tl.constexpr = tl.constexpr(1.925962987e-8)  # what a float32 leaves of log2 e
+
+
+MIN_EXP_ARGUMENT: tl.constexpr = tl.constexpr(
+    -150.0
+)  # e^x is no float32 there; x log2(e) is finite
 
 
 @triton.jit
@@ -49,7 +59,7 @@ def binade(x, less_one):
 
 @triton.jit
 def log2_near_one(x, less_one):
-    """log2 x for a normal x > 0, where `less_one` is a better x - 1 if x is near one."""
+    """log2 x for a normal x > 0, where `less_one` is a more accurate x - 1 if x is near one."""
     exponent, f = binade(x, less_one)
     return log2_ratio(f) * f + exponent
 
@@ -81,7 +91,7 @@ def rough_log2_near_one(x, less_one):
 
 @triton.jit
 def log2(x):
-    """log2 x for a normal x > 0; any number otherwise."""
+    """log2 x for a normal x > 0; undefined otherwise."""
     return log2_near_one(x, x - 1.0)
 
 
@@ -98,7 +108,7 @@ def fast_log2(x):
 
 @triton.jit
 def fast_reciprocal(x):
-    """1/x by the hardware, good to the last bit or two; 0 of a number below 2^-126 is infinite."""
+    """1/x by the hardware, accurate to the last bit or two; infinite for |x| below 2^-126."""
     if INTERPRETED:
         return 1.0 / x
     else:
@@ -137,11 +147,11 @@ def scaled_exp2(r, rounded):
 
 @triton.jit
 def exp(x):
-    """e^x for x <= 0, as exact for a large -x as for a small one; 0 for -inf and NaN.
+    """e^x for x <= 0, with the same relative error for all x; 0 for -inf and NaN.
 
-    The hardware's 2^y, with what was rounded off y = x log2(e) to first order.
+    The hardware's 2^y, with the rounding error of y = x log2(e) to first order.
     """
-    x = tl.maximum(x, VANISHES)
+    x = tl.maximum(x, MIN_EXP_ARGUMENT)
     y = x * LOG2_E
     rest = tl.fma(x, LOG2_E, -y) + x * LOG2_E_REST
     whole = tl.exp2(y)
@@ -159,3 +169,78 @@ def log2_bend(f):
     series = series * f - 0.360696614
     series = series * f + 0.480898231
     return series * f - 0.721347332
+
+
+@triton.jit
+def expm1_ratio(x):
+    """phi1(x) = (e^x - 1)/x, and 1 at x = 0."""
+    series = 0.000199968289 * x + 0.0013997783
+    series = series * x + 0.00833305213
+    series = series * x + 0.0416653039
+    series = series * x + 0.166666684
+    series = series * x + 0.500000043
+    series = series * x + 1.0
+    near = tl.abs(x) < 0.5
+    return tl.where(near, series, (exp2(x * LOG2_E) - 1.0) / tl.where(near, 1.0, x))
+
+
+@triton.jit
+def phi2(x):
+    """(e^x - 1 - x)/x^2, and 1/2 at x = 0."""
+    series = 2.54289948e-05 * x + 0.000203291853
+    series = series * x + 0.00138843396
+    series = series * x + 0.00833088438
+    series = series * x + 0.0416667762
+    series = series * x + 0.166666973
+    series = series * x + 0.499999996
+    near = tl.abs(x) <= 1.0
+    divisor = tl.where(near, 1.0, x)
+    return tl.where(near, series, (exp2(x * LOG2_E) - 1.0 - x) / (divisor * divisor))
+
+
+@triton.jit
+def expm1_ratio_slope(x):
+    """The derivative of phi1, and 1/2 at x = 0."""
+    series = 2.26802981e-05 * x + 0.000178636382
+    series = series * x + 0.00118993458
+    series = series * x + 0.00694129016
+    series = series * x + 0.0333335089
+    series = series * x + 0.125000632
+    series = series * x + 0.333333317
+    series = series * x + 0.49999998
+    near = tl.abs(x) <= 1.0
+    divisor = tl.where(near, 1.0, x)
+    closed = (exp2(x * LOG2_E) * (x - 1.0) + 1.0) / (divisor * divisor)
+    return tl.where(near, series, closed)
+
+
+@triton.jit
+def split(number):
+    """A float64 as the sum of two float32."""
+    high = number.to(tl.float32)
+    return high, (number - high.to(tl.float64)).to(tl.float32)
+
+
+@triton.jit
+def two_sum(a, b):
+    """a + b as the rounded sum and its rounding error."""
+    total = a + b
+    rest = total - a
+    return total, (a - (total - rest)) + (b - rest)
+
+
+@triton.jit
+def plus_product(a, b, c):
+    """a b + c as the rounded sum and its rounding error; the product is fused explicitly."""
+    total = tl.fma(a, b, c)
+    back = total - c
+    return total, tl.fma(a, b, -back) + (c - (total - back))
+
+
+@triton.jit
+def reciprocal(number):
+    """1/number for an integer >= 1: from float32, by two steps of Newton's method."""
+    wide = number.to(tl.float64)
+    rough = (1.0 / number.to(tl.float32)).to(tl.float64)
+    near = rough * (2.0 - wide * rough)
+    return near + near * (1.0 - wide * near)

@@ -1,6 +1,6 @@
-"""x^y in float32 to the last bits, however large y is.
+"""x^y in float32, accurate to the last bits for any y.
 
-y log2 x is a sum of two numbers, since what one float32 rounds off it is a relative error of the power.
+y log2 x is the sum of two numbers, because its rounding error is a relative error of the power.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from fenchel.kernels.triton.arithmetic.elementary import (
     LOG2_E_REST,
     ROUNDER,
     ROUNDER_BITS,
-    SMALLEST,
+    SMALLEST_NORMAL,
     binade,
     exp2_series,
     exponent_and_scale,
     fast_reciprocal,
     log2_bend,
     log2_ratio,
+    plus_product,
     scaled_exp2,
 )
-from fenchel.kernels.triton.arithmetic.two_floats import plus_product
 
-LEADING_BITS: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of the fraction
+LEADING_BITS_MASK: tl.constexpr = tl.constexpr(-(1 << 8))  # the same and 15 bits of the fraction
 TWO_TO_32: tl.constexpr = tl.constexpr(2.0**32)
 BIAS_OF_FLOAT64: tl.constexpr = tl.constexpr(1023 - 127)  # less that of a float32
 
 
 @triton.jit
 def leading_bits(number, low):
-    """number + low as 16 bits, exact times a small whole number, and the rest."""
-    leading = (number.to(tl.int32, bitcast=True) & LEADING_BITS).to(tl.float32, bitcast=True)
+    """number + low as 16 bits, whose product with a small integer is exact, and the rest."""
+    leading = (number.to(tl.int32, bitcast=True) & LEADING_BITS_MASK).to(tl.float32, bitcast=True)
     return leading, (number - leading) + low
 
 
@@ -41,7 +41,7 @@ def leading_bits(number, low):
 def _exponent_times_log2(whole, f, exponent, low):
     """(exponent + low) log2 x as a sum of two numbers, for log2 x = whole + log2(1 + f).
 
-    16 bits of the exponent times the whole number are exact, and the rest is small.
+    16 bits of the exponent times the integer are exact, and the rest is small.
     """
     leading, trailing = leading_bits(exponent, low)
     return whole * leading, whole * trailing + log2_ratio(f) * f * exponent
@@ -49,7 +49,7 @@ def _exponent_times_log2(whole, f, exponent, low):
 
 @triton.jit
 def power(x, exponent):
-    """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; any number otherwise."""
+    """x^exponent to the last bits, for a normal x > 0 if it is below 2^127; undefined otherwise."""
     whole, f = binade(x, x - 1.0)
     high, rest = _exponent_times_log2(whole, f, exponent, 0.0)
     rounded = tl.maximum(high + rest, -126.0) + ROUNDER
@@ -59,9 +59,9 @@ def power(x, exponent):
 
 @triton.jit
 def power_near_one(x, less_one, exponent, low):
-    """x^(exponent + low) of a normal x > 0, by the hardware's 2^y and what is rounded off y.
+    """x^(exponent + low) of a normal x > 0, by the hardware's 2^y and the rounding error of y.
 
-    `less_one` is a better x - 1 if x is near one.
+    `less_one` is a more accurate x - 1 if x is near one.
     """
     whole, f = binade(x, less_one)
     high, rest = _exponent_times_log2(whole, f, exponent, low)
@@ -81,15 +81,15 @@ def base_of_power(z, point, e):
 
 
 @triton.jit
-def rest_of_inverse(e, inverse):
-    """What a float32 leaves of 1/e."""
+def inverse_remainder(e, inverse):
+    """1/e minus its float32."""
     return tl.fma(-e, inverse, 1.0) * inverse
 
 
 @triton.jit
 def power_of_sum(x, rest, exponent, low):
-    """(x + rest)^(exponent + low) for a normal x > 0 and a small rest, up to 2^127; the result is as
-    exact for large exponents as for others."""
+    """(x + rest)^(exponent + low) for a normal x > 0 and a small rest, up to 2^127; as accurate
+    for large exponents as for others."""
     whole, scale = exponent_and_scale(x)
     less_one = tl.fma(x, scale, -1.0)
     f = tl.fma(rest, scale, less_one)
@@ -110,7 +110,7 @@ def wide_power(x, exponent, low):
 
     2^r comes in float32, and its bits get the exponent of a float64: powers in float64 are slow.
     """
-    subnormal = x < SMALLEST
+    subnormal = x < SMALLEST_NORMAL
     x = tl.where(subnormal, x * TWO_TO_32, x)
     whole, f = binade(x, x - 1.0)
     whole = tl.where(subnormal, whole - 32.0, whole)

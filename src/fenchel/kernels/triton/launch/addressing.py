@@ -1,8 +1,8 @@
-"""Where rows lie in memory: any strides, any `dim`, broadcast masks and alphas, without a copy.
+"""Positions of rows in memory, for any strides, any `dim`, broadcast masks and alphas, without copies.
 
-The dimensions other than `dim` are merged wherever every tensor involved allows it. At most three
-remain, and a row number is taken apart into that many indices; a tensor's `Strides` say how far each
-of them, and a column, reaches.
+The dimensions other than `dim` are merged where all tensors allow it. At most three remain, and a row
+number is divided into that many indices. The `Strides` of a tensor are the distances between neighbours
+along each of them, and between columns.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 LEVELS = 3
+Layout = tuple[tuple[int, ...], tuple[int, ...]]  # sizes and strides of a tensor
 
 
 class Strides(NamedTuple):
@@ -36,16 +37,13 @@ class Rows(NamedTuple):
     levels: int
 
 
-Layout = tuple[tuple[int, ...], tuple[int, ...]]  # sizes and strides of a tensor
-
-
 def address(
     dim: int, first: Tensor, *others: Tensor | None
 ) -> tuple[Rows, list[Tensor | None], list[Strides]]:
     """The rows along `dim` of the first tensor, to which the others broadcast.
 
-    Returns the tensors too: as they are, or copied (contiguous, of the first one's shape) if they
-    would need more levels than there are. `copy_back` takes what was written to a copy.
+    Also returns the tensors: unchanged, or contiguous copies of the shape of the first one if they would
+    need more than LEVELS levels. `copy_back` copies results that were written to a copy.
     """
     tensors = [first, *others]
     layouts = [None if t is None else (t.shape, t.stride()) for t in tensors]
@@ -58,7 +56,7 @@ def address(
 
 
 def copy_back(out: Tensor, written: Tensor | None) -> Tensor:
-    """`out`, with what was written to the tensor that `address` gave in its place."""
+    """Copy results to `out` if `address` has replaced it by a copy."""
     return out if written is None or written is out else out.copy_(written)
 
 
@@ -92,7 +90,7 @@ def _expand(tensor: Tensor, like: Tensor, dim: int) -> Tensor:
 
 
 def _row_strides(layout: Layout | None, shape: list[int], dim: int) -> list[int]:
-    """The steps along all dimensions but `dim`, then along `dim`; 0 where the tensor broadcasts."""
+    """The strides along all dimensions except `dim`, then along `dim`; 0 where the tensor broadcasts."""
     if layout is None:
         return [0] * len(shape)
     sizes, strides = layout
@@ -103,7 +101,7 @@ def _row_strides(layout: Layout | None, shape: list[int], dim: int) -> list[int]
 
 
 def _merge(shape: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
-    """Leave out dimensions of size 1 and merge neighbours that every tensor steps through evenly."""
+    """Remove dimensions of size 1, and merge neighbours whose strides allow it in every tensor."""
     sizes: list[int] = []
     merged: list[list[int]] = [[] for _ in strides]
     for position, size in enumerate(shape):

@@ -1,4 +1,4 @@
-"""What the host launches is a `kernel`; what kernels call is a `triton.jit` function."""
+"""`kernel` marks the functions that the host launches; functions that kernels call are `triton.jit`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from triton.runtime import driver as triton_driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from fenchel.kernels.triton.launch.addressing import Strides
+from fenchel.kernels.triton.launch.addressing import (
+    Strides,
+)
 
-ALIGNED = 16  # bytes; Triton compiles another kernel for an address that is no multiple
-NOWHERE = -1  # the number of no device, to which `torch.cuda.device` does not change
-MOST_LAUNCHES = 1024  # that are remembered before all are forgotten
-TENSORS = frozenset((Tensor, Parameter))
-NUMBERS = frozenset((int, float, bool, NoneType, Strides))
-
+NO_DEVICE = -1  # the number of no device, to which `torch.cuda.device` does not change
+MAX_LAUNCHES = 1024  # that are remembered before all are forgotten
+TENSOR_TYPES = frozenset((Tensor, Parameter))
+NUMBER_TYPES = frozenset((int, float, bool, NoneType, Strides))
 driver: Any = triton_driver  # its devices and streams are not declared
+
+
+ALIGNMENT_BYTES = 16  # bytes; Triton compiles another kernel for an address that is no multiple
 
 
 class Launch(NamedTuple):
@@ -39,18 +42,22 @@ class Launch(NamedTuple):
     constants: tuple[Any, ...]
 
 
-Recorded = tuple[Launch | None, tuple[Any, ...]]  # none if it is not remembered; its arguments
-_record: ContextVar[list[Recorded] | None] = ContextVar("recorded launches", default=None)
+RecordedLaunch = tuple[
+    Launch | None, tuple[Any, ...]
+]  # none if it is not remembered; its arguments
+
+
+_record: ContextVar[list[RecordedLaunch] | None] = ContextVar("recorded launches", default=None)
 
 
 class Kernel(JITFunction):
-    """A kernel that multiplies and adds in one instruction where it can.
+    """A kernel compiled with fused multiply-add.
 
-    The times and the errors in the last bit are measured so; Triton asks for the choice from 3.9 on.
+    Times and errors are measured with it; Triton has the option from 3.9 on.
 
-    What was launched before is launched again without Triton's search for the compiled kernel: the same
-    grid, numbers and constants, and tensors of the same dtype, device and alignment. It runs where its
-    tensors are, whichever device is the current one.
+    A repeated launch (the same grid, numbers and constants, and tensors of the same dtype, device
+    and alignment) skips Triton's search for the compiled kernel. It runs on the device of its
+    tensors, whatever the current device is.
     """
 
     def __init__(self, function: Any) -> None:
@@ -62,21 +69,21 @@ class Kernel(JITFunction):
 
     def run(self, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         home = device_of(args)
-        if warmup or self.pre_run_hooks or watched():
+        if warmup or self.pre_run_hooks or has_launch_hooks():
             with torch.cuda.device(home):
                 return self._search(None, args, options, grid, warmup=warmup)
         device = driver.active.get_current_device()
-        if home not in (device, NOWHERE):
+        if home not in (device, NO_DEVICE):
             with torch.cuda.device(home):
                 return self.run(*args, grid=grid, warmup=False, **options)
         key, passed = [device, grid, knobs.runtime.debug, *options.items()], []
         for value in args:
             kind = type(value)
-            if kind in TENSORS:
+            if kind in TENSOR_TYPES:
                 place = value.data_ptr()
-                key += value.dtype, value.get_device(), place % ALIGNED == 0
+                key += value.dtype, value.get_device(), place % ALIGNMENT_BYTES == 0
                 passed.append(place)
-            elif kind in NUMBERS:
+            elif kind in NUMBER_TYPES:
                 key += kind, value
                 passed.append(value)
             else:
@@ -87,7 +94,7 @@ class Kernel(JITFunction):
         record = _record.get()
         if record is not None:
             record.append((launch, args))
-        start_again(launch, device, passed)
+        start(launch, device, passed)
         return launch.compiled
 
     def _search(
@@ -99,7 +106,7 @@ class Kernel(JITFunction):
         *,
         warmup: bool = False,
     ) -> Any:
-        """Launch by way of Triton, and remember it where there is a key."""
+        """Launch through Triton, and cache the launch if there is a key."""
         if self.hash is None:
             _make_keys(self)
         compiled = super().run(*args, grid=grid, warmup=warmup, enable_fp_fusion=True, **options)
@@ -120,20 +127,20 @@ class Kernel(JITFunction):
 
 
 def device_of(args: tuple[Any, ...]) -> int:
-    """The number of the device that holds the first of the tensors.
+    """The number of the device of the first of the tensors.
 
-    Triton compiles for the current device and launches there, whatever it is given; PyTorch's own
-    operators run where their tensors are.
+    Triton compiles for the current device and launches there; PyTorch's operators run on the device of
+    their tensors.
     """
     for value in args:
         tensor = value.base if isinstance(value, TensorDescriptor) else value
         if isinstance(tensor, Tensor):
             return tensor.get_device()
-    return NOWHERE
+    return NO_DEVICE
 
 
-def start_again(launch: Launch, device: int, passed: list[Any]) -> None:
-    """Launch with these arguments, a tensor by its address; nobody watches."""
+def start(launch: Launch, device: int, passed: list[Any]) -> None:
+    """Launch with these arguments, tensors as addresses, without launch hooks."""
     compiled, start, constants = launch
     stream = driver.active.get_current_stream(device)
     metadata = compiled.packed_metadata
@@ -141,21 +148,21 @@ def start_again(launch: Launch, device: int, passed: list[Any]) -> None:
 
 
 def remember(known: dict[Any, Any], key: tuple[Any, ...], value: Any) -> None:
-    if len(known) >= MOST_LAUNCHES:
+    if len(known) >= MAX_LAUNCHES:
         known.clear()
     known[key] = value
 
 
-def watched() -> bool:
-    """Whether somebody wants to know of launches."""
+def has_launch_hooks() -> bool:
+    """Whether launch hooks are installed."""
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     return bool(getattr(enter, "calls", enter) or getattr(leave, "calls", leave))
 
 
 @contextmanager
-def record() -> Iterator[list[Recorded]]:
-    """What is launched in the block."""
-    launches: list[Recorded] = []
+def record() -> Iterator[list[RecordedLaunch]]:
+    """Record the launches in the block."""
+    launches: list[RecordedLaunch] = []
     token = _record.set(launches)
     try:
         yield launches
@@ -164,10 +171,10 @@ def record() -> Iterator[list[Recorded]]:
 
 
 def _make_keys(function: JITFunction) -> None:
-    """Make the key under which a function is stored when compiled, after those of all that it calls.
+    """Make the cache key of a function, after those of all functions that it calls.
 
     In Triton 3.6 a key depends on which of these have one already: after other kernels, the same kernel
-    would be sought under another key, and compiled again.
+    would have another key and be compiled again.
     """
     for name in function.fn.__code__.co_names:
         called = function.fn.__globals__.get(name, getattr(tl, name, None))
@@ -177,5 +184,5 @@ def _make_keys(function: JITFunction) -> None:
 
 
 def kernel(function: Any) -> Any:
-    """Compile the function when it is launched, or interpret it where Triton does."""
+    """Compile the function at its launch, or interpret it if Triton interprets."""
     return triton.jit(function) if knobs.runtime.interpret else Kernel(function)

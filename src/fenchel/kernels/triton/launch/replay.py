@@ -1,8 +1,8 @@
-"""A call like an earlier one: its launch again, without the decisions that led to it.
+"""Repeated calls: a call like an earlier one repeats its launch without choosing kernel and tiles again.
 
-Which kernel runs, and how, follows from the layouts of the tensors and from the numbers of a call. Where
-that was one kernel that reads and writes nothing but the arguments and the results, another call like it
-launches the same with other addresses. For small tensors the decisions take longer than all else.
+The kernel and its tiles depend on the layouts of the tensors and on the numbers of a call. If a call
+was one kernel that reads and writes only the arguments and the results, a call with the same layouts
+launches it with other addresses. For small tensors the choice takes longer than everything else.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from torch import Tensor
 from triton import knobs
 
 from fenchel.kernels.triton.launch.kernel import (
-    ALIGNED,
-    NOWHERE,
-    NUMBERS,
-    TENSORS,
+    ALIGNMENT_BYTES,
+    NO_DEVICE,
+    NUMBER_TYPES,
+    TENSOR_TYPES,
     Launch,
-    Recorded,
+    RecordedLaunch,
     device_of,
     driver,
+    has_launch_hooks,
     record,
     remember,
-    start_again,
-    watched,
+    start,
 )
 
 Results = TypeVar("Results", bound=Tensor | tuple[Tensor, ...])
+
 
 _known: list[dict[tuple[Any, ...], Replay | None]] = []
 
@@ -38,7 +39,7 @@ _known: list[dict[tuple[Any, ...], Replay | None]] = []
 class Replay(NamedTuple):
     """The launch of a call, its arguments, and shape, strides and dtype of the results.
 
-    Of the arguments, `tensors` are still missing: (where, which of the call's arguments and results).
+    `tensors` are to be filled in: (position, which argument or result of the call).
     """
 
     launch: Launch
@@ -51,8 +52,8 @@ class Replay(NamedTuple):
 def replayed(function: Callable[..., Results]) -> Callable[..., Results]:
     """Make calls like earlier ones cheap.
 
-    The function makes its results without values and does nothing but launch kernels; its first
-    argument is a tensor.
+    The function allocates its results and otherwise only launches kernels; its first argument is a
+    tensor.
     """
     if knobs.runtime.interpret:
         return function
@@ -61,22 +62,22 @@ def replayed(function: Callable[..., Results]) -> Callable[..., Results]:
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        if named or watched():
+        if named or has_launch_hooks():
             return function(*args, **named)
         device = driver.active.get_current_device()
         home = device_of(args)
-        if home not in (device, NOWHERE):
+        if home not in (device, NO_DEVICE):
             with torch.cuda.device(home):
                 return call(*args)
         key, places = [device, knobs.runtime.debug], []
         for value in args:
             kind = type(value)
-            if kind in TENSORS:
+            if kind in TENSOR_TYPES:
                 place = value.data_ptr()
                 key += value.shape, value.stride(), value.dtype
-                key += value.get_device(), place % ALIGNED == 0
+                key += value.get_device(), place % ALIGNMENT_BYTES == 0
                 places.append(place)
-            elif kind in NUMBERS:
+            elif kind in NUMBER_TYPES:
                 key += kind, value
             else:
                 return function(*args)
@@ -94,7 +95,7 @@ def replayed(function: Callable[..., Results]) -> Callable[..., Results]:
 
 
 def forget() -> None:
-    """Decide anew, for who changes what the decisions depend on."""
+    """Forget all launches, after a change of what the choice of kernels depends on."""
     for known in _known:
         known.clear()
 
@@ -105,18 +106,18 @@ def _again(replay: Replay, device: int, first: Tensor, places: list[int]) -> Any
     for shape, strides, dtype in layouts:
         result = first.new_empty_strided(shape, strides, dtype=dtype)
         place = result.data_ptr()
-        if place % ALIGNED:
+        if place % ALIGNMENT_BYTES:
             return None
         results.append(result)
         places.append(place)
     passed = [*arguments]
     for where, which in tensors:
         passed[where] = places[which]
-    start_again(launch, device, passed)
+    start(launch, device, passed)
     return results[0] if single else tuple(results)
 
 
-def _replay(launches: list[Recorded], args: tuple[Any, ...], results: Any) -> Replay | None:
+def _replay(launches: list[RecordedLaunch], args: tuple[Any, ...], results: Any) -> Replay | None:
     """The launch, if it is the only one and all its tensors are arguments or results."""
     launch, arguments = launches[0] if len(launches) == 1 else (None, ())
     if launch is None:
@@ -133,7 +134,7 @@ def _replay(launches: list[Recorded], args: tuple[Any, ...], results: Any) -> Re
     written = {which for _, which in tensors}
     alone = len(tensors) == sum(isinstance(value, Tensor) for value in arguments)
     whole = written.issuperset(range(len(own) - len(made), len(own)))
-    fresh = all(place % ALIGNED == 0 for place in places[-len(made) :])
+    fresh = all(place % ALIGNMENT_BYTES == 0 for place in places[-len(made) :])
     if not (alone and whole and fresh):
         return None
     rest = tuple(None if isinstance(value, Tensor) else value for value in arguments)
