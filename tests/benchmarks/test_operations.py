@@ -17,7 +17,7 @@ from benchmarks.problems import Case
 from benchmarks.styles import STYLES
 
 ABSENT = ("adasplash.",)  # peers that are not installed for the tests
-ELSEWHERE = ("continuous", "search")  # families that other tests compare
+ELSEWHERE = ("continuous", "search", "decoder")  # families that other tests compare
 PEERS = [
     pytest.param(ours, OPERATIONS[ours.family, peer], id=f"{ours.name} as {peer}")
     for ours in OPERATIONS.values()

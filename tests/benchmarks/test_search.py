@@ -53,12 +53,12 @@ def test_a_sample_that_is_answered_otherwise_is_an_error(monkeypatch: pytest.Mon
     answers = _answers(3)
     check_same(answers, _answers(3))
     less = replace(answers[1], hypotheses=answers[1].hypotheses[1:])
-    with pytest.raises(fenchel.FenchelError, match="for sentence 1"):
+    with pytest.raises(fenchel.FenchelError, match="the answer to sentence 1"):
         check_same([answers[0], less, answers[2]], answers)
     best = answers[0].best
     moved = replace(best, probability=best.probability + 2e-5)
     changed = replace(answers[0], hypotheses=(moved, *answers[0].hypotheses[1:]))
-    with pytest.raises(fenchel.FenchelError, match="probabilities within 1e-05"):
+    with pytest.raises(fenchel.FenchelError, match="differences must be at most 1e-05"):
         check_same([changed, *answers[1:]], answers)
     search = searching.search
 
@@ -67,13 +67,13 @@ def test_a_sample_that_is_answered_otherwise_is_an_error(monkeypatch: pytest.Mon
         return [less] * len(found) if len(places) > 1 else found
 
     monkeypatch.setattr(searching, "search", wrong_in_batches)
-    with pytest.raises(fenchel.FenchelError, match="searched as its sentences are"):
+    with pytest.raises(fenchel.FenchelError, match="must not depend on its batch"):
         OPERATIONS["search", ONE_BY_ONE].build(make_inputs(Case("search", 2, 10)), backward=False)
 
 
 def test_answers_of_unusual_lengths_are_an_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(searching, "USUAL", (5.5, 20.0))
-    with pytest.raises(fenchel.FenchelError, match="as long as words"):
+    with pytest.raises(fenchel.FenchelError, match="answers must have"):
         searching.check_usual(_answers(2))
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from fenchel.cli import repeat_options
 from fenchel.cli.app import app
-from fenchel.cli.arguments import spread
-from fenchel.data import shipped
+from fenchel.tasks.sequences.public_sets import shipped
 from tests.cli.conftest import TINY
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,7 +28,7 @@ def test_the_pages_have_commands():
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_of_the_pages_is_understood(line: str):
-    name, *arguments = spread(shlex.split(line, comments=True)[1:])
+    name, *arguments = repeat_options(shlex.split(line, comments=True)[1:])
     commands: Any = get_command(app)
     context = commands.make_context("fenchel", [name], resilient_parsing=True)
     command = commands.get_command(context, name)
@@ -39,13 +39,13 @@ def test_every_command_of_the_pages_is_understood(line: str):
 def test_the_code_of_the_page_about_sequences_runs(tmp_path, monkeypatch, capsys):
     """With fewer words and a smaller model than the page has."""
     few = {split: examples[:12] for split, examples in shipped().items()}
-    for module in ("reading", "running"):
-        monkeypatch.setattr(f"fenchel.recipes.{module}.shipped", lambda: few)
+    monkeypatch.setattr("fenchel.tasks.sequences.public_sets.shipped", lambda: few)
     monkeypatch.chdir(tmp_path)
     text = SEQUENCES.read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     tiny = ", ".join(f'"{setting}"' for setting in ("epochs=1", *TINY))
     exec(compile(code.replace('"epochs=10"', tiny), str(SEQUENCES), "exec"), {})
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert all(line.endswith(("True", "False")) for line in lines)
+    metric, *predictions = capsys.readouterr().out.splitlines()
+    assert metric.startswith("test ")
+    assert len(predictions) == 3
+    assert all(line.endswith(("True", "False")) for line in predictions)

@@ -1,62 +1,29 @@
-"""Characters that steer a terminal or break a line are shown escaped, wherever they come from."""
+"""Unsafe characters are printed escaped, wherever they come from."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-import unicodedata
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
+from rich.panel import Panel
 from rich.text import Text
 
-from fenchel.cli import console, progress
-from fenchel.cli.printable import one_line, printable
-from fenchel.cli.view import View, Wishes
-from fenchel.data import Codec, Example
+from fenchel.cli import console
+from fenchel.cli.predict import _predict
+from fenchel.data.bad_items import BadItems
+from fenchel.recipes import make_recipe
 from fenchel.search import Answer, Hypothesis
+from fenchel.tasks.sequences.codec import Codec
+from fenchel.tasks.sequences.example import Example
+from fenchel.tasks.sequences.options import PredictOptions
+from fenchel.training import Run
+from tests.cli.unsafe import unsafe
 
-BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 HOSTILE = "a\x1b[31mb\x07\0\x7f\x85\x9b\u2028\u202ez"
 SHOWN = r"a\x1b[31mb\x07\x00\x7f\x85\x9b\u2028\u202ez"
-ORDINARY = [
-    "naïve, nai\u0308ve",
-    "می\u200cخواهم",  # zero width non-joiner
-    "👩\u200d🚀 क\u094d\u200dष",  # zero width joiner
-    "עברית\u200f!",  # right-to-left mark
-    "日本語 ▁ \u00ad",
-    r"a\x1b",
-    "a\tb\nc",
-]
-
-
-def unsafe(text: str) -> set[str]:
-    return {
-        char
-        for char in text
-        if char not in "\t\n"
-        and (
-            unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}
-            or unicodedata.bidirectional(char) in BIDI
-        )
-    }
-
-
-def test_every_unsafe_character_is_escaped_and_no_other():
-    for code in range(sys.maxunicode + 1):
-        char = chr(code)
-        escaped = char.encode("unicode_escape").decode()
-        assert printable(char) == (escaped if unsafe(char) else char)
-
-
-@pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_text_stays_as_it_is(text):
-    assert printable(text) == text
-
-
-def test_a_newline_does_not_break_one_line():
-    assert one_line("a\r\nb") == r"a\r\nb"
 
 
 @pytest.fixture
@@ -80,7 +47,7 @@ def test_answers_in_a_pipe_are_one_line_each(fenchel, run, asked):
 
 @pytest.mark.parametrize("options", [[], ["--lattice"], ["--autocomplete"]])
 def test_answers_on_a_terminal_are_escaped(fenchel, run, asked, monkeypatch, options):
-    monkeypatch.setattr("fenchel.cli.view.out", Console(force_terminal=True, width=150))
+    monkeypatch.setattr("fenchel.cli.predict.out", Console(force_terminal=True, width=150))
     shown = Text.from_ansi(fenchel("predict", run, asked, *options).out).plain
     assert not unsafe(shown)
     assert f"{SHOWN} V;PST  " in shown
@@ -112,12 +79,17 @@ def answer_of(codec: Codec, *texts: str) -> Answer:
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("lattice", [False, True])
-def test_the_model_s_own_answers_are_escaped(monkeypatch, capsys, terminal, lattice):
-    monkeypatch.setattr("fenchel.cli.view.out", Console(force_terminal=terminal, width=150))
+def test_the_model_s_own_answers_are_escaped(monkeypatch, capsys, tmp_path, terminal, lattice):
+    monkeypatch.setattr("fenchel.cli.predict.out", Console(force_terminal=terminal, width=150))
     example = Example("ab", "b\x1bc")
     codec = Codec.fit([example, Example("ab", "b\x1bd")])
-    view = View(codec, None, Wishes(2, lattice, False, False, None))  # pyright: ignore
-    view([example], [answer_of(codec, "b\x1bc", "b\x1bd")])
+    run = Run(tmp_path, make_recipe("translation"), codec)
+    options = PredictOptions(answers=2, lattice=lattice)
+    output = "terminal" if terminal else "lines"
+    predictor = run.task.predictor(run, options, output)
+    found = [answer_of(codec, "b\x1bc", "b\x1bd")]
+    monkeypatch.setattr(predictor, "predict", lambda *_: found)
+    _predict(predictor, [example], as_json=False, bad=BadItems())
     shown = Text.from_ansi(capsys.readouterr().out).plain
     assert not unsafe(shown)
     if lattice:
@@ -138,6 +110,15 @@ def test_tables_escape_titles_names_and_cells(capsys):
     assert r"[red]a\nb" in shown
 
 
+def test_whatever_a_task_prints_is_escaped():
+    terminal = io.StringIO()
+    shown = console.SafeConsole(file=terminal, force_terminal=True, width=150)
+    shown.print(Group(Text(HOSTILE, style="bold"), Panel(Text(HOSTILE))))
+    plain = Text.from_ansi(terminal.getvalue()).plain
+    assert not unsafe(plain)
+    assert plain.count(SHOWN.replace(r"\x07", "")) == 2  # rich drops the bell
+
+
 @pytest.mark.parametrize("say", [console.note, console.warn])
 def test_remarks_are_one_line(capsys, say):
     say(f"{HOSTILE}\nfenchel: done [bold]")
@@ -154,7 +135,7 @@ def test_errors_are_one_line(fenchel, run):
 
 def test_progress_is_described_on_one_line(monkeypatch):
     terminal = io.StringIO()
-    monkeypatch.setattr(progress, "notes", Console(file=terminal, force_terminal=True, width=150))
-    with progress.counting(f"{HOSTILE}[bold]", 1) as count:
+    monkeypatch.setattr(console, "notes", Console(file=terminal, force_terminal=True, width=150))
+    with console.progress_bar(f"{HOSTILE}[bold]", 1) as count:
         count(1)
     assert f"{SHOWN}[bold]" in Text.from_ansi(terminal.getvalue()).plain

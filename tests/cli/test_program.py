@@ -20,7 +20,7 @@ def executable(folder: Path) -> Path:
     """A console script of this interpreter."""
     folder.mkdir(parents=True)
     path = folder / "fenchel"
-    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fenchel.cli "$@"\n')
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fenchel "$@"\n')
     path.chmod(0o755)
     return path
 
@@ -62,7 +62,7 @@ def test_the_script_of_another_installation_is_not_meant(script, tmp_path, monke
 
 def test_without_a_script_the_module_is_run(script, monkeypatch):
     script.unlink()
-    assert program() == shlex.join([sys.executable, "-m", "fenchel.cli"])
+    assert program() == shlex.join([sys.executable, "-m", "fenchel"])
 
 
 @pytest.mark.parametrize(

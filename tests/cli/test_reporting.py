@@ -10,10 +10,11 @@ def test_a_report_is_one_page_with_all_its_parts(fenchel, run, tmp_path):
     assert outcome.code == 0
     assert outcome.out.strip() == str(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    for heading in ("Figures", "Training", "Supports", "Examples", "Settings"):
+    for heading in ("Results", "Training", "Supports", "Examples", "Settings"):
         assert f">{heading}<" in text
     assert text.count("<article>") == 2
-    assert not re.search(r"(src|href)=|url\(|https?:", text)
+    assert f"fenchel report {run} --out {tmp_path / 'page.html'} --examples 2" in text
+    assert not re.search(r"src=|href=(?!\"#)|url\(|https?:", text)
     assert len(text) < 200_000
 
 

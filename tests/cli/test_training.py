@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 import pytest
 
-from fenchel.recipes.running import Trained
+from fenchel.tasks import load_run
 from tests.cli.conftest import settings
 
 
@@ -20,7 +20,7 @@ def test_a_run_is_made_from_a_persons_files_and_the_same_command_ends_at_once(fe
     assert outcome.code == 0
     assert (run / "best.pt").stat().st_mtime_ns == before
     assert "accuracy" in outcome.out
-    assert "learning from 14 examples" in outcome.err
+    assert "training on 14 examples" in outcome.err
     assert "epoch" not in outcome.err
     assert f"fenchel predict {run}" in outcome.err
 
@@ -32,7 +32,8 @@ def test_another_configuration_does_not_overwrite_a_run(fenchel, run, words):
         "train", "inflection", *files, "--out", run, "--epochs", 2, *settings("output_alpha=2")
     )
     assert outcome.code == 2
-    assert "holds another run: expected output_alpha=1.5 (or another folder)" in outcome.err
+    setting = "task.model.output_alpha"
+    assert f"holds a run with {setting}=1.5, got {setting}=2.0: use the stored" in outcome.err
     assert (run / "config.json").read_bytes() == before
 
 
@@ -55,10 +56,10 @@ def test_a_finished_run_takes_another_search_and_another_test_set(fenchel, words
     asked = fenchel(*command, "--test", words / "test.tsv", "--set", "max_length=1")
     assert asked.code == 0, asked.err
     assert "epoch" not in asked.err
-    trained = Trained.load(folder)
-    assert trained.examples()[0] == "test"
-    assert trained.recipe.search.max_length == 1
-    kept = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["test_search"]
+    run = load_run(folder)
+    assert run.evaluation_examples()[0] == "test"
+    assert run.task.search.max_length == 1
+    kept = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["test_evaluation"]
     assert json.loads(fenchel("evaluate", folder, "--json").out) == kept
 
 
@@ -79,14 +80,14 @@ def test_several_files_may_follow_one_option(fenchel, tmp_path):
         *settings(),
     )
     assert outcome.code == 0, outcome.err
-    assert "learning from 8 examples" in outcome.err
-    assert "1 of them are held out" in outcome.err
-    codec = json.loads((tmp_path / "run" / "codec.json").read_text(encoding="utf-8"))
+    assert "training on 8 examples" in outcome.err
+    assert "no --dev: 1 of them are held out" in outcome.err
+    codec = json.loads((tmp_path / "run" / "processor.json").read_text(encoding="utf-8"))
     assert codec["languages"] == ["english", "german"]
     (tmp_path / "words.tsv").write_text("a1\tV\n", encoding="utf-8")
     unsaid = fenchel("predict", tmp_path / "run", tmp_path / "words.tsv")
     assert unsaid.code == 2
-    assert "--language with one of english, german" in unsaid.err
+    assert "the language must be one of english, german, in a column or as --language" in unsaid.err
     said = fenchel("predict", tmp_path / "run", tmp_path / "words.tsv", "--language", "german")
     assert said.out.startswith("a1 german;V\t")
 
@@ -94,12 +95,15 @@ def test_several_files_may_follow_one_option(fenchel, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["inflexion"], "there is no such recipe: expected 'inflection' (the nearest)"),
-        (["inflection", "--set", "hiden_size=3"], "'hidden_size' (the nearest)"),
-        (["inflection", "--set", "hidden_size=three"], "expected a whole number, got 'three'"),
-        (["inflection", "--set", "hidden_size=3"], "two directions"),
-        (["inflection", "--seed", str(2**64)], "seed is a seed of PyTorch: expected at most"),
-        (["translation"], "--train FILE of lines source<tab>target"),
+        (["inflexion"], "unknown recipe 'inflexion', did you mean 'inflection'? All recipes: "),
+        (
+            ["inflection", "--set", "hiden_size=3"],
+            "unknown setting 'hiden_size', did you mean 'hidden_size'? All ",
+        ),
+        (["inflection", "--set", "hidden_size=three"], "must be a whole number, got 'three'"),
+        (["inflection", "--set", "hidden_size=3"], "hidden_size must be even, got 3"),
+        (["inflection", "--seed", str(2**64)], "seed must be at most"),
+        (["translation"], "--train FILE with the columns source<tab>target"),
         (["inflection", "--train", "nowhere.tsv"], "nowhere.tsv"),
     ],
 )
@@ -122,7 +126,7 @@ def test_a_malformed_line_is_named_and_nothing_is_written(fenchel, tmp_path):
         "train", "inflection", "--train", tmp_path / "own.tsv", "--out", tmp_path / "r"
     )
     assert outcome.code == 2
-    assert "own.tsv, line 2" in outcome.err
+    assert "own.tsv:2:" in outcome.err
     assert not (tmp_path / "r").exists()
 
 
@@ -136,9 +140,10 @@ def test_evaluation_prints_one_object_with_the_main_figure(fenchel, run, words):
         figures
     )
     kept = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
-    assert kept["test_search"] == figures
+    assert kept["test_evaluation"] == figures
     other = json.loads(fenchel("evaluate", run, "--data", words / "train.tsv", "--json").out)
     assert other["examples"] == 14
+    assert fenchel("evaluate", run, "--beam", 1).code == 0
     assert json.loads((run / "metrics.json").read_text(encoding="utf-8")) == kept
 
 
@@ -146,11 +151,11 @@ def test_a_run_that_cannot_be_written_to_is_measured(fenchel, run, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("fenchel.recipes.figures.save_json", refuse)
+    monkeypatch.setattr("fenchel.training.run.save_json", refuse)
     outcome = fenchel("evaluate", run, "--json")
     assert outcome.code == 0
     assert json.loads(outcome.out)["examples"] == 3
-    assert "the figures are not kept" in outcome.err
+    assert "the metrics cannot be stored" in outcome.err
     assert "Permission denied" in outcome.err
 
 
@@ -162,12 +167,13 @@ def test_what_was_held_out_is_measured_again(fenchel, words, tmp_path):
         "train", "inflection", "--train", own, "--out", folder, "--epochs", 1, *settings()
     )
     assert made.code == 0, made.err
-    kept = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["dev_search"]
+    kept = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))["dev_evaluation"]
     assert json.loads(fenchel("evaluate", folder, "--json").out) == kept
     own.write_text("walk\twalked\tV;PST\ntalk\ttalked\tV;PST\n", encoding="utf-8")
     changed = fenchel("report", folder)
     assert changed.code == 2
-    assert "are as they were: expected the same examples, or --data FILE" in changed.err
+    assert "the training files of the run have changed" in changed.err
+    assert "pass --data FILE" in changed.err
 
 
 def test_how_a_file_spells_its_letters_does_not_matter(fenchel, tmp_path):
@@ -180,7 +186,7 @@ def test_how_a_file_spells_its_letters_does_not_matter(fenchel, tmp_path):
         "--epochs", 1, *settings(),
     )  # fmt: skip
     assert made.code == 0, made.err
-    assert "12 of the 12 examples of dev are also asked in training" in made.err
+    assert "12 of the 12 dev examples also occur in the training examples" in made.err
     figures = [
         json.loads(fenchel("evaluate", tmp_path / "run", "--data", file, "--json").out)
         for file in (own, other)
@@ -196,7 +202,7 @@ def test_evaluation_needs_answers_to_compare_with(fenchel, run, tmp_path):
     (tmp_path / "bare.tsv").write_text("walk\tV;PST\n", encoding="utf-8")
     outcome = fenchel("evaluate", run, "--data", tmp_path / "bare.tsv")
     assert outcome.code == 2
-    assert "bare.tsv, line 1" in outcome.err
+    assert "bare.tsv:1:" in outcome.err
 
 
 def test_a_folder_that_is_no_run_is_named(fenchel, tmp_path):

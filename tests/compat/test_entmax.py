@@ -187,7 +187,7 @@ def test_masked_rows_and_minus_infinity():
 
 
 def test_an_unknown_reduction_is_refused():
-    with pytest.raises(fenchel.FenchelError, match="reduction must be known"):
+    with pytest.raises(fenchel.FenchelError, match="reduction must be one of"):
         ours.SparsemaxLoss(reduction="average")
 
 
@@ -210,7 +210,7 @@ def test_wrong_scores_and_dims_break_a_rule(name):
         with pytest.raises(fenchel.FenchelError, match="scores must"):
             SCORES[name](scores)
     for dim in (2, -3, None, 0.0):
-        with pytest.raises(fenchel.FenchelError, match="dim must exist"):
+        with pytest.raises(fenchel.FenchelError, match="dim must be an integer in"):
             SCORES[name](X, dim=dim)
 
 
@@ -228,9 +228,9 @@ def test_rows_without_scores_are_without_probabilities(name):
 
 def test_wrong_targets_and_settings_of_losses_break_a_rule():
     for wrong in (None, TARGET.tolist(), "1"):
-        with pytest.raises(fenchel.FenchelError, match="target must be a tensor"):
+        with pytest.raises(fenchel.FenchelError, match=r"target must be a torch\.Tensor"):
             ours.SparsemaxLoss()(X, wrong)
-    with pytest.raises(fenchel.FenchelError, match="reduction must be known"):
+    with pytest.raises(fenchel.FenchelError, match="reduction must be one of"):
         ours.SparsemaxLoss(reduction=[])
-    with pytest.raises(fenchel.FenchelError, match="ignore_index is a class: expected a whole"):
+    with pytest.raises(fenchel.FenchelError, match="ignore_index must be an integer"):
         ours.SparsemaxLoss(ignore_index="first")

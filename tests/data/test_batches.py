@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fenchel import FenchelError
-from fenchel.data import Codec, Encoded, Example, LengthBuckets
+from fenchel.data import LengthBuckets
 from fenchel.data.ragged import Ragged
 from fenchel.data.vocabulary import EOS, PAD
+from fenchel.tasks.sequences.codec import Codec
+from fenchel.tasks.sequences.encoded import SequencePairs
+from fenchel.tasks.sequences.example import Example
 from tests.implementations import needs_gpu
 
 words = st.text(alphabet="abc", min_size=1, max_size=9)
@@ -21,13 +24,13 @@ shapes = st.lists(st.tuples(st.integers(1, 30), st.integers(0, 30)), min_size=4,
 
 def encoded(lengths):
     rows = [[[5] * length for length in side] for side in zip(*lengths, strict=True)]
-    return Encoded(Ragged(rows[0]), Ragged(rows[1]))
+    return SequencePairs(Ragged(rows[0]), Ragged(rows[1]))
 
 
 @given(examples, st.data())
 def test_a_batch_is_its_examples_padded(data_set, data):
     codec = Codec.fit(data_set)
-    data_encoded = Encoded.of(data_set, codec)
+    data_encoded = SequencePairs.of(data_set, codec)
     index = data.draw(st.lists(st.integers(0, len(data_set) - 1), min_size=1, max_size=20))
     batch = data_encoded.batch(torch.tensor(index))
     sources = [codec.encode_source(data_set[place]) for place in index]
@@ -42,7 +45,7 @@ def test_a_batch_is_its_examples_padded(data_set, data):
 
 
 def test_examples_without_targets_make_batches_too():
-    data = Encoded.of([Example("ab"), Example("b")], Codec.fit([Example("ab", "c")]))
+    data = SequencePairs.of([Example("ab"), Example("b")], Codec.fit([Example("ab", "c")]))
     batch = data.batch([1, 0])
     assert batch.target.shape == (2, 0)
     assert batch.source.shape == (2, 2)
@@ -50,7 +53,7 @@ def test_examples_without_targets_make_batches_too():
 
 def test_batches_are_on_the_cpu_whatever_the_default_device():
     with torch.device("meta"):
-        data = Encoded.of([Example("ab", "c")], Codec.fit([Example("ab", "c")]))
+        data = SequencePairs.of([Example("ab", "c")], Codec.fit([Example("ab", "c")]))
         batch = data.batch([0])
         (index,) = LengthBuckets(data, 2).batches()
     assert {tensor.device.type for tensor in (*batch, index)} == {"cpu"}
@@ -67,16 +70,18 @@ def test_a_data_set_on_the_gpu_gives_the_same_batches_there(device):
 
 def test_a_target_ends_and_nothing_else_does():
     codec = Codec.fit([Example("ab", "ba")])
-    batch = Encoded.of([Example("ab", "b"), Example("a", "ba")], codec).batch([0, 1])
+    batch = SequencePairs.of([Example("ab", "b"), Example("a", "ba")], codec).batch([0, 1])
     assert (batch.target == EOS).sum(1).tolist() == [1, 1]
 
 
 def test_what_makes_no_batch_is_said():
     codec = Codec.fit([Example("ab", "c")])
-    with pytest.raises(FenchelError, match=r"a source has symbols: .* got '' \(number 2\)"):
-        Encoded.of([Example("a"), Example("")], codec)
-    with pytest.raises(FenchelError, match=r"has a target: .*'b' \(number 2\)"):
-        Encoded.of([Example("a", "c"), Example("b")], codec)
+    with pytest.raises(
+        FenchelError, match=r"source must have at least one symbol, got '' \(number 2\)"
+    ):
+        SequencePairs.of([Example("a"), Example("")], codec)
+    with pytest.raises(FenchelError, match=r"must have a target, got none for 'b' \(number 2\)"):
+        SequencePairs.of([Example("a", "c"), Example("b")], codec)
 
 
 options = st.fixed_dictionaries(
@@ -148,11 +153,11 @@ def test_batches_of_one_step_are_of_similar_length():
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be positive"),
-        ({"batch_size": 2, "batch_tokens": 0}, "batch_tokens must be positive"),
-        ({"batch_size": 2, "seed": -1}, "seed must not be negative"),
-        ({"batch_size": 2, "rank": 2, "world": 2}, "expected 0 to 1, got 2"),
-        ({"batch_size": 2, "world": 4}, "expected at least 4 examples, got 3"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
+        ({"batch_size": 2, "batch_tokens": 0}, "batch_tokens must be a whole number of at least 1"),
+        ({"batch_size": 2, "seed": -1}, "seed must be a whole number of at least 0"),
+        ({"batch_size": 2, "rank": 2, "world": 2}, "rank must be from 0 to 1, got 2"),
+        ({"batch_size": 2, "world": 4}, "require at least 4 examples, got 3"),
     ],
 )
 def test_settings_that_make_no_batches_are_refused(option, message):

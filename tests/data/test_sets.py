@@ -1,4 +1,4 @@
-"""The set that comes with the package, and the public sets that a person brings."""
+"""The shipped data set, and the public data sets in local folders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from fenchel import FenchelError
-from fenchel.data import check, official_sets, read_official, reuters_headlines, shipped
-from fenchel.data.duplicates import distinct, without
-from fenchel.data.official import base_folder, named
+from fenchel.data import check_official, official_sets
+from fenchel.data.official import base_folder, official_set
+from fenchel.tasks.sequences.public_sets import read_official, shipped
+from fenchel.tasks.sequences.summarization import reuters_headlines
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 ARCHIVES = {
@@ -40,14 +41,14 @@ def test_the_shipped_set_is_small_licensed_and_split():
             languages, count
         )
         assert all(e.target and len(e.tags) > 1 and e.has_language for e in splits[split])
-        assert distinct(splits[split]) == splits[split]
-    asked = splits["dev"] + splits["test"]
-    assert without(splits["train"], asked) == splits["train"]
+        assert len(set(splits[split])) == len(splits[split])
+    questions = [{(e.source, e.tags) for e in splits[split]} for split in ("train", "dev", "test")]
+    assert questions[0].isdisjoint(questions[1] | questions[2])
 
 
 def unpacked(name, folder, *, changed=lambda path, lines: lines):
     """A folder with files of the published numbers of lines."""
-    data = named(name)
+    data = official_set(name)
     for path, count in data.lines.items():
         file = folder / data.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -57,34 +58,31 @@ def unpacked(name, folder, *, changed=lambda path, lines: lines):
 
 @pytest.mark.parametrize("name", ["multi30k", "small_parallel_enja", "reuters21578"])
 def test_a_folder_that_holds_a_set_is_complete(tmp_path, name):
-    result = check(name, unpacked(name, tmp_path))
+    result = check_official(name, unpacked(name, tmp_path))
     assert result.complete
-    inside = tmp_path / named(name).folder
+    inside = tmp_path / official_set(name).folder
     assert result.report() == [
-        f"{inside}: {len(result.whole)} of {len(result.whole)} files of {name}."
+        f"{inside}: {len(result.matching)} of {len(result.matching)} files of {name}."
     ]
 
 
-def test_an_archive_is_to_be_unpacked(tmp_path):
+def test_archives_are_named_as_to_be_unpacked(tmp_path):
     (tmp_path / "raw.tar.xz").touch()
-    assert (
-        check("multi30k", tmp_path).report()[1]
-        == "raw.tar.xz is there, and is to be unpacked first."
-    )
+    assert check_official("multi30k", tmp_path).report()[1] == "raw.tar.xz must be unpacked first."
 
 
-def test_what_is_missing_or_different_is_said(tmp_path):
+def test_missing_and_different_files_are_reported(tmp_path):
     shorter = {"train.ja": 49999}
     unpacked("small_parallel_enja", tmp_path, changed=lambda path, n: shorter.get(path, n))
     plain = tmp_path / "dev.en"
     plain.with_name("dev.en.xz").write_bytes(lzma.compress(plain.read_bytes()))
     plain.unlink()
     (tmp_path / "test.ja").unlink()
-    result = check("small_parallel_enja", tmp_path)
+    result = check_official("small_parallel_enja", tmp_path)
     assert not result.complete
     assert result.missing == ("test.ja",)
     assert result.different == (("train.ja", 50000, 49999),)
-    assert "dev.en" in result.whole
+    assert "dev.en" in result.matching
     assert result.report() == [
         f"{tmp_path}: 4 of 6 files of small_parallel_enja.",
         "test.ja is missing.",
@@ -92,8 +90,8 @@ def test_what_is_missing_or_different_is_said(tmp_path):
     ]
 
 
-def test_the_facts_of_inflection_are_the_published_ones():
-    lines = named("sigmorphon2018").lines
+def test_the_counts_of_inflection_are_the_published_ones():
+    lines = official_set("sigmorphon2018").lines
     counts = {}
     for path, count in lines.items():
         split = path.split("-train-")[-1] if "-train-" in path else path.rsplit("-", 1)[-1]
@@ -109,16 +107,20 @@ def test_the_facts_of_inflection_are_the_published_ones():
     assert all(data.url and data.licence and data.title for data in official_sets().values())
 
 
-def test_a_wrong_name_or_folder_is_said(tmp_path):
-    with pytest.raises(FenchelError, match=r"expected sigmorphon2018, multi30k, .* got 'wmt'"):
-        check("wmt", tmp_path)
-    with pytest.raises(FenchelError, match="expected a folder, got nothing"):
-        check("multi30k", tmp_path / "nowhere")
-    with pytest.raises(FenchelError, match=r"expected train\.de \(https://.*got no such file"):
+def test_a_wrong_name_or_folder_is_refused(tmp_path):
+    with pytest.raises(
+        FenchelError, match=r"data set must be one of sigmorphon2018, multi30k, .* got 'wmt'"
+    ):
+        check_official("wmt", tmp_path)
+    with pytest.raises(
+        FenchelError, match="must be a folder with multi30k, unpacked, got no such folder"
+    ):
+        check_official("multi30k", tmp_path / "nowhere")
+    with pytest.raises(FenchelError, match=r"must contain train\.de of multi30k \(https://"):
         read_official("multi30k", tmp_path)
-    with pytest.raises(FenchelError, match="high, medium or low, got 'huge'"):
+    with pytest.raises(FenchelError, match="setting must be high, medium or low, got 'huge'"):
         read_official("sigmorphon2018", tmp_path, setting="huge")
-    assert base_folder(named("sigmorphon2018"), tmp_path) == tmp_path
+    assert base_folder(official_set("sigmorphon2018"), tmp_path) == tmp_path
 
 
 def test_headlines_are_first_paragraphs_and_titles_in_lower_case(tmp_path):
@@ -144,7 +146,9 @@ def test_headlines_are_first_paragraphs_and_titles_in_lower_case(tmp_path):
     path.write_text(
         '{"lewis": "OTHER", "title": "a", "body": "' + "b " * 12 + '"}', encoding="utf-8"
     )
-    with pytest.raises(FenchelError, match=r"line 1: lewis names the split: .* got 'OTHER'"):
+    with pytest.raises(
+        FenchelError, match=r":1: lewis must be one of TRAIN, NOT-USED, TEST, got 'OTHER'"
+    ):
         reuters_headlines(path)
 
 
@@ -160,9 +164,9 @@ def test_the_official_files_are_what_the_facts_say(tmp_path, name):
         folder = tmp_path
     else:
         folder = archive.parent
-    assert check(name, folder).report() == [
-        f"{base_folder(named(name), folder)}: {len(named(name).lines)} of "
-        f"{len(named(name).lines)} files of {name}."
+    assert check_official(name, folder).report() == [
+        f"{base_folder(official_set(name), folder)}: {len(official_set(name).lines)} of "
+        f"{len(official_set(name).lines)} files of {name}."
     ]
     if name != "sigmorphon2018":
         sizes = {split: len(examples) for split, examples in read_official(name, folder).items()}

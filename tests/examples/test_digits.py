@@ -1,4 +1,4 @@
-"""The example of digits says and draws what it promises."""
+"""The digits example prints its table and draws its picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_example_compares_dense_and_sparse_models(tmp_path, capsys):
     example = runpy.run_path(str(ROOT / "examples" / "digits.py"))
     example["main"](["--seeds", "1", "--epochs", "2", "--picture", str(picture)])
     head, right, pixels, classes, among, _ = capsys.readouterr().out.splitlines()
-    assert head.split() == ["softmax", "1.5-entmax", "a", "learned", "α", "a", "head"]
+    assert head.split() == ["softmax", "1.5-entmax", "learned", "α", "per", "head"]
     dense, sparse, learned = map(float, pixels.split()[-3:])
     assert dense == 64
     assert max(sparse, learned) < 32

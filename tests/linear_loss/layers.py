@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import fenchel
-from fenchel.losses import chunks
+from fenchel.operators import linear_chunks
 from tests.allocations import Allocations
 
 ROWS, WIDTH, CLASSES = 11, 4, 7
@@ -44,5 +44,5 @@ class Inside(Allocations):
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         if function.overloadpacket is torch.ops.fenchel.linear_entmax_loss:
             with self:
-                return chunks.chunked_loss(*args)
+                return linear_chunks.chunked_loss(*args)
         return super().call(function, args, kwargs)

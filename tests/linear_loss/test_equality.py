@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import fenchel
-from fenchel.losses import chunks
+from fenchel.operators import linear_chunks
 from tests.catalogue import tensor
 from tests.implementations import on_every, running_on, widest
 from tests.linear_loss.layers import CLASSES, ROWS, WIDTH, layer, some_target, unfused
@@ -59,7 +59,7 @@ def test_chunks_of_any_size_give_the_same(implementation, chunk_rows):
 
 @on_every
 def test_a_chunk_may_take_its_losses_in_parts(implementation, monkeypatch):
-    monkeypatch.setattr(chunks, "LOSS_ROWS", 2)
+    monkeypatch.setattr(linear_chunks, "LOSS_ROWS", 2)
     inputs = layer(widest())
     with running_on(implementation):
         assert_same(some_target("indices", widest()), inputs, chunk_rows=5)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import fenchel
-from fenchel.losses import chunks
+from fenchel.operators import linear_chunks
 from tests.implementations import GPU, on_every, parameters, running_on, widest
 from tests.linear_loss.layers import Inside, layer, some_target, unfused
 
@@ -36,9 +36,9 @@ def test_no_more_than_a_chunk_of_the_scores_ever_exists(implementation, reductio
 
 
 def test_there_are_sixteen_chunks_unless_they_would_be_small():
-    assert 15 * chunks.default_rows(10**6) < 10**6 <= 16 * chunks.default_rows(10**6)
-    assert chunks.default_rows(1000) == 256
-    assert all(chunks.default_rows(count) % 128 == 0 for count in (1, 5000, 8192, 99999))
+    assert 15 * linear_chunks.default_rows(10**6) < 10**6 <= 16 * linear_chunks.default_rows(10**6)
+    assert linear_chunks.default_rows(1000) == 256
+    assert all(linear_chunks.default_rows(count) % 128 == 0 for count in (1, 5000, 8192, 99999))
 
 
 @on_every

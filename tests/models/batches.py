@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from fenchel.data.encoded import Batch
 from fenchel.data.vocabulary import EOS, PAD
 from fenchel.models import Seq2Seq, Seq2SeqConfig
 from fenchel.models.seq2seq.config import MAPS
+from fenchel.tasks.sequences.encoded import Batch
 
 SOURCE, TARGET = 20, 15
 EVERY_MAP = (*MAPS, "learned", "combined sparsemax")

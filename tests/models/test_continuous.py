@@ -37,7 +37,7 @@ def test_coefficients_are_those_of_ridge_regression(symbols: int):
     layer, mask = Continuous(BASES, 2.0), _mask(symbols)
     values = torch.randn(3, symbols, 5, dtype=torch.float64) * mask.unsqueeze(-1)
     expected = ridge_values(values, None, layer.basis, lengths=mask.sum(1))
-    fitted = layer.fit(values, mask, layer.places(mask))
+    fitted = layer.fit(values, mask, layer.positions(mask))
     torch.testing.assert_close(fitted, expected, atol=1e-11, rtol=1e-11)
 
 
@@ -53,7 +53,7 @@ def test_closed_expectations_have_the_values_and_the_derivative_of_the_map(
     mean = (weights * t).sum(-1)
     variance = (weights * (t - mean.unsqueeze(-1)) ** 2).sum(-1) + floor
     expected = continuous_entmax(mean, variance, layer.basis, alpha)
-    found = Expectation.apply(weights, layer.places(mask))
+    found = Expectation.apply(weights, layer.positions(mask))
     pull = torch.randn(found.shape, dtype=torch.float64)
     ours, theirs = (torch.autograd.grad(each, weights, pull)[0] for each in (found, expected))
     torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
@@ -86,7 +86,7 @@ def test_long_sources_cost_little_and_checkpoints_nothing():
     before = {name: value.shape for name, value in model.state_dict().items()}
     continuous = model.decoder.attention.continuous
     mask = torch.ones(1, 300, dtype=torch.bool)
-    continuous.fit(torch.randn(1, 300, 8), mask, continuous.places(mask))
+    continuous.fit(torch.randn(1, 300, 8), mask, continuous.positions(mask))
     (kept,) = continuous._kept.values()
     assert kept.shape == (512, BASES, BASES)
     assert {name: value.shape for name, value in model.state_dict().items()} == before

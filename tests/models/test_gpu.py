@@ -1,14 +1,20 @@
-"""The model on a GPU, where cells and encoder are other kernels."""
+"""The models on a GPU, where cells, encoder and attention are other kernels."""
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
-from fenchel.models import Seq2Seq
+from fenchel.models import Seq2Seq, Transformer
+from fenchel.models.means import stack_means
 from fenchel.search import beam_search
 from tests.implementations import needs_gpu
 from tests.models.batches import random_batch, small_model
+from tests.models.transformer.small import ATTENTIONS, small_transformer
 
 pytestmark = list(needs_gpu)
 
@@ -19,16 +25,29 @@ def test_a_gpu_has_the_same_loss_and_derivative(
     alpha: float, attention: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    model = small_model(attention=attention, attention_alpha=alpha, output_alpha=alpha, spread=3.0)
+    _compare(
+        small_model(attention=attention, attention_alpha=alpha, output_alpha=alpha, spread=3.0)
+    )
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS, ids=str)
+def test_a_transformer_has_the_same_loss_and_derivative_on_a_gpu(
+    attention: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+    _compare(small_transformer(spread=1.0, **attention))
+
+
+def _compare(model: Seq2Seq | Transformer) -> None:
     batch = random_batch()
-    on_gpu = Seq2Seq(model.config).cuda()
-    on_gpu.load_state_dict(model.state_dict())
+    on_gpu = copy.deepcopy(model).float().cuda()
     there = batch._replace(source=batch.source.cuda(), target=batch.target.cuda())
     results = []
     for each, data in ((model, batch), (on_gpu, there)):
-        loss, statistics = each.loss(data)
+        means = each.loss(data)
+        loss = means["loss"].total
         loss.backward()
-        results.append([loss, statistics.stacked(), *(p.grad for p in each.parameters())])
+        results.append([loss, stack_means(means), *(p.grad for p in each.parameters())])
     for theirs, ours in zip(*results, strict=True):
         scale = theirs.abs().max().clamp(min=1e-3)
         torch.testing.assert_close(
@@ -36,12 +55,13 @@ def test_a_gpu_has_the_same_loss_and_derivative(
         )
 
 
-def test_a_gpu_searches_and_rounds():
-    model, batch = small_model(spread=2.0).float().cuda(), random_batch()
+@pytest.mark.parametrize("small", [small_model, small_transformer])
+def test_a_gpu_searches_and_rounds(small: Callable[..., Any]):
+    model, batch = small(spread=2.0).float().cuda(), random_batch()
     there = batch._replace(source=batch.source.cuda(), target=batch.target.cuda())
-    exact, _ = model.loss(there)
+    exact = model.loss(there)["loss"].total
     with torch.autocast("cuda", torch.bfloat16):
-        rounded, _ = model.loss(there)
+        rounded = model.loss(there)["loss"].total
     rounded.backward()
     assert rounded.item() == pytest.approx(exact.item(), rel=0.02)
     stepper = model.eval().stepper(there.source, there.source_lengths)

@@ -1,4 +1,4 @@
-"""A training step never looks at a number, so that nothing waits for a GPU and a graph can record it.
+"""A training step never reads a value, so that nothing waits for a GPU and a graph can record it.
 
 Tensors without data stand for a GPU's: whatever has to read one of them fails.
 """
@@ -12,10 +12,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fenchel.kernels.reference import pnormmax as reference
-from fenchel.models import Seq2Seq, Seq2SeqConfig
-from fenchel.models.seq2seq import model as model_file
+from fenchel.models import Seq2Seq, Seq2SeqConfig, Transformer, next_token
 from fenchel.models.seq2seq.config import ATTENTIONS
 from tests.models.batches import EVERY_MAP, SOURCE, TARGET, random_batch, small_model, with_map
+from tests.models.transformer.small import ATTENTIONS as ATTENTIONS_OF_HEADS
+from tests.models.transformer.small import small_transformer
 
 # What makes a host wait for a GPU although it needs no number where there are none.
 WAITING = {"_local_scalar_dense", "_linalg_check_errors", "nonzero", "masked_select", "equal"}
@@ -27,13 +28,13 @@ class NoWaiting(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _step(model: Seq2Seq) -> None:
+def _step(model: Seq2Seq | Transformer) -> None:
     batch = random_batch(size=3, source=4, target=3)
     there = batch._replace(source=batch.source.to("meta"), target=batch.target.to("meta"))
     model.loss(there)  # what is made once, and on the CPU, is made before steps are recorded
     with NoWaiting():
-        total, statistics = model.loss(there)
-        (total / statistics.tokens).backward()
+        loss = model.loss(there)["loss"]
+        (loss.total / loss.count).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 
 
@@ -47,11 +48,16 @@ def test_a_step_looks_at_no_number(name: str, attention: str, feeding: bool):
     _step(Seq2Seq(Seq2SeqConfig(**{**vars(config), **choices})).to("meta"))
 
 
+@pytest.mark.parametrize("attention", ATTENTIONS_OF_HEADS, ids=str)
+def test_a_step_of_a_transformer_looks_at_no_number(attention: dict[str, Any]):
+    _step(small_transformer(dropout=0.1, **attention).to("meta"))
+
+
 @pytest.mark.parametrize("alpha", [1.0, 1.5])
 def test_a_step_with_a_large_vocabulary_looks_at_no_number(
     alpha: float, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(model_file, "LARGE_VOCABULARY", 1)
+    monkeypatch.setattr(next_token, "LARGE_VOCABULARY", 1)
     _step(small_model(output_alpha=alpha).to("meta"))
 
 

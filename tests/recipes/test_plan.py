@@ -9,10 +9,11 @@ import pytest
 
 from fenchel import FenchelError
 from fenchel.recipes.reproductions import TABLES, paper_table
-from fenchel.recipes.reproductions.plan import all_jobs, planned
-from fenchel.recipes.reproductions.source import Source, located
-from fenchel.recipes.reproductions.table import TimedTable, TrainedTable
-from fenchel.recipes.reproductions.training import Occasion, configured
+from fenchel.recipes.reproductions.config import ReproductionConfig, find_dataset
+from fenchel.recipes.reproductions.heads import ROLE_FIGURES
+from fenchel.recipes.reproductions.plan import make_plan, unique_jobs
+from fenchel.recipes.reproductions.proportions import SimulatedTable
+from fenchel.recipes.reproductions.tables import HeadsTable, TrainedTable
 
 
 def trained(name: str) -> TrainedTable:
@@ -36,54 +37,60 @@ def test_every_table_has_a_valid_recipe_and_measures_for_its_figures():
         assert name == table.name
         folders = [experiment.folder for experiment in table.experiments]
         assert len(set(folders)) == len(folders)
-        known = {"words"} if isinstance(table, TimedTable) else {m.name for m in table.measures}
-        if isinstance(table, TrainedTable) and table.has_ensembles:
-            known.add("ensemble")
+        known = {"words", "speed"}
+        if isinstance(table, TrainedTable):
+            known = {measure.name for measure in table.measures}
+            known |= {"ensemble"} if table.has_ensembles else set()
+        if isinstance(table, HeadsTable):
+            known = set(ROLE_FIGURES)
         for experiment in table.experiments:
             assert set(experiment.paper) <= known
+            if isinstance(table, SimulatedTable):
+                assert experiment.name in table.simulations
+                continue
             for quick in (False, True):
-                occasion = Occasion(Path("runs"), quick=quick)
-                assert configured(table, experiment, occasion).name == table.recipe
+                config = ReproductionConfig(quick=quick)
+                assert config.recipe(table, experiment).name == table.recipe
 
 
 def test_a_run_that_two_tables_need_is_made_once(data):
     tables = [trained("2019-peters/table2"), trained("2019-peters/table3")]
-    occasion = Occasion(Path("runs"))
-    made = planned([(table, table.experiments) for table in tables], data, occasion, seeds=2)
-    jobs = all_jobs(made)
-    assert len(made) == 6
+    config = ReproductionConfig(data, Path("runs"), seeds=2)
+    experiments = make_plan([(t, t.experiments) for t in tables], config).experiments
+    jobs = unique_jobs(experiments)
+    assert len(experiments) == 6
     assert len(jobs) == 6
     assert all(job.splits == ("test", "dev") for job in jobs)
     assert [job.recipe.training.seed for job in jobs] == [0, 0, 0, 1, 1, 1]
     assert jobs[0].folder == Path("runs/multi30k-de-en/loss1.0-attention1.0")
     assert jobs[3].folder == Path("runs/multi30k-de-en/loss1.0-attention1.0-seed1")
     assert jobs[3].name == "2019-peters/table2, softmax, seed 1"
-    assert all(each.needs(jobs[3]) == (each.experiment.name == "softmax") for each in made)
+    assert all(e.uses(jobs[3]) == (e.experiment.name == "softmax") for e in experiments)
 
 
 def test_seeds_count_from_the_one_that_is_set(data):
     table = trained("2019-peters/table2")
-    occasion = Occasion(Path("runs"), ("seed=5",))
-    (made,) = planned([(table, table.experiments[:1])], data, occasion, seeds=2)
-    assert [job.recipe.training.seed for job in made.jobs] == [5, 6]
-    assert [job.folder.name[-6:] for job in made.jobs] == ["-seed5", "-seed6"]
-    assert [job.name for job in made.jobs] == ["softmax, seed 5", "softmax, seed 6"]
+    config = ReproductionConfig(data, overrides=("seed=5",), seeds=2)
+    (runs,) = make_plan([(table, table.experiments[:1])], config).experiments
+    assert [job.recipe.training.seed for job in runs.jobs] == [5, 6]
+    assert [job.folder.name[-6:] for job in runs.jobs] == ["-seed5", "-seed6"]
+    assert [job.name for job in runs.jobs] == ["softmax, seed 5", "softmax, seed 6"]
 
 
 def test_one_folder_cannot_hold_two_models(data):
     table = trained("2019-peters/table2")
-    wider = replace(table, changes=("hidden_size=8",))
-    chosen = [(each, each.experiments[:1]) for each in (table, wider)]
-    made = planned(chosen, data, Occasion(Path("runs")), seeds=1)
-    with pytest.raises(FenchelError, match="holds one model"):
-        all_jobs(made)
+    wider = replace(table, overrides=("hidden_size=8",))
+    selection = [(each, each.experiments[:1]) for each in (table, wider)]
+    plan = make_plan(selection, ReproductionConfig(data))
+    with pytest.raises(FenchelError, match="must have the same settings"):
+        unique_jobs(plan.experiments)
 
 
 def test_a_set_is_found_by_its_files(data):
-    assert located("multi30k", data) == data / "captions"
-    assert located("small_parallel_enja", data) == data / "japanese"
-    assert located("small_parallel_enja", data / "japanese") == data / "japanese"
-    with pytest.raises(FenchelError, match="expected reuters21578, unpacked"):
-        located("reuters21578", data)
-    with pytest.raises(FenchelError, match="nowhere holds the data"):
-        Source.of(trained("2019-peters/table2"), data / "nowhere")
+    assert find_dataset("multi30k", data) == data / "captions"
+    assert find_dataset("small_parallel_enja", data) == data / "japanese"
+    assert find_dataset("small_parallel_enja", data / "japanese") == data / "japanese"
+    with pytest.raises(FenchelError, match="must contain the unpacked files of reuters21578"):
+        find_dataset("reuters21578", data)
+    with pytest.raises(FenchelError, match="nowhere or a folder in it must contain"):
+        ReproductionConfig(data / "nowhere").table_data(trained("2019-peters/table2"))

@@ -1,4 +1,4 @@
-"""Whatever is in the files of a stored run: it is loaded, or the error is a named one.
+"""Whatever the files of a stored run contain, the run is loaded or a `FenchelError` is raised.
 
 `law_stored_files(seed)` is the law for one drawn mutation; a fuzz loop may call it with any seed.
 """
@@ -9,6 +9,7 @@ import atexit
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -23,54 +24,88 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fenchel import FenchelError
-from fenchel.analysis.history import read_log
 from fenchel.cli import main
-from fenchel.models import Seq2Seq
-from fenchel.recipes import Recipe, recipe
-from fenchel.recipes.figures import keep_figures
-from fenchel.recipes.public import PublicSet
-from fenchel.recipes.reading import read
-from fenchel.recipes.running import Trained, codec_of
-from fenchel.training import Run, predict
+from fenchel.models.means import stack_means
+from fenchel.recipes import make_recipe
+from fenchel.report import read_log
+from fenchel.tasks import load_run
+from fenchel.tasks.sequences import SequenceTask, decode
+from fenchel.training import DataSource, PublicSet, Recipe, Run
+from fenchel.training.checkpoint import load_checkpoint
+from fenchel.training.device import adam
 from fenchel.training.files import save_json, save_tensors
-from fenchel.training.fit import load_checkpoint, sized
-from fenchel.training.keeper import write_log
-from fenchel.training.optimizer import adam
 from fenchel.training.progress import Progress
+from fenchel.training.recorder import write_log
 from tests.mutations import memory_limit, mutated, mutated_bytes, mutations, text_of
 
+pytest.importorskip("pydantic", reason="the extra 'train' is not installed")
+
 ROOM = 2**31  # bytes: far more than a tiny run needs, far less than the mutated sizes ask for
-SIZES = ["embedding_size=8", "hidden_size=8", "layers=1", "training.batch_size=2", "width=2"]
-TINY = [*SIZES, "max_length=4"]
-RUNS = {
-    "inflection": (recipe("inflection", TINY), "a\tab\tV;PST\nb\tbb\tV;PRS\n"),
+SIZES = ["hidden_size=8", "layers=1", "training.batch_size=2", "width=2", "max_length=4"]
+TINY = [*SIZES, "embedding_size=8"]
+LAYERS = [*SIZES, "heads=2", "feedforward_size=8", "merges=3", "max_positions=50"]
+PAIRS = "a cat, a hat\tein Hut\na bat\tein Rat\n"
+RUNS: dict[str, tuple[Recipe, str]] = {
+    "inflection": (make_recipe("inflection", TINY), "a\tab\tV;PST\nb\tbb\tV;PRS\n"),
     "translation": (
-        recipe("translation", [*TINY, "merges=3", "attention_map=combined", "attention_bases=6"]),
-        "a cat, a hat\tein Hut\na bat\tein Rat\n",
+        make_recipe(
+            "translation", [*TINY, "merges=3", "attention_map=combined", "attention_bases=6"]
+        ),
+        PAIRS,
     ),
+    "documents": (
+        make_recipe(
+            "documents",
+            ["embedding_size=8", "hidden_size=8", "training.batch_size=2", "min_count=1"],
+        ),
+        "good\ta superb film\nbad\ta dull film\n",
+    ),
+    "nli": (
+        make_recipe("nli", ["embedding_size=8", "hidden_size=8", "batch_size=2", "min_count=1"]),
+        "yes\ta dog\ta dog\nno\ta dog\ta cat\n",
+    ),
+    "intervals": (
+        make_recipe(
+            "documents",
+            ["embedding_size=8", "hidden_size=8", "attention=pooled", "attention_bases=4"],
+        ),
+        "good\ta superb film\nbad\ta dull film\n",
+    ),
+    "transformer": (make_recipe("transformer", LAYERS), PAIRS),
+    "language-model": (make_recipe("language-model", LAYERS), "a cat, a hat\nein Hut\n"),
 }
-FILES = ("config.json", "codec.json", "metrics.json", "log.csv", "best.pt", "checkpoints/last.ckpt")
+SEQUENCES = ("inflection", "translation", "transformer")
+sequences_only = pytest.mark.parametrize("run", SEQUENCES, indirect=True)
+FILES = (
+    "config.json",
+    "processor.json",
+    "metrics.json",
+    "log.csv",
+    "best.pt",
+    "checkpoints/last.ckpt",
+)
 
 
-def make(folder: Path, made: Recipe, content: str) -> Path:
+def make(folder: Path, recipe: Recipe, content: str) -> Path:
     """The folder of a run as training leaves it, with weights as they are at the start."""
-    data = folder / "data.tsv"
+    data = folder / ("data.tsv" if "\t" in content else "data.txt")
     folder.mkdir(parents=True)
     data.write_text(content)
-    examples = read(made.data, [str(data)], need_targets=True)
-    codec = codec_of(made, examples)
-    config = sized(made.model, codec)
-    kept = {"recipe": made.state(), "files": {"test": [str(data)]}, "public": None}
-    run = Run(folder, config, made.training, codec, kept, "0" * 32)
-    model, record = Seq2Seq(config), {"epoch": 1, "loss": 1.5, "accuracy": 0.5, "exact": 0.0}
+    examples = recipe.task.read([str(data)])
+    processor = recipe.task.fit_processor(examples)
+    recipe = replace(recipe, task=recipe.task.sized(processor))
+    source = DataSource.of_files({"test": [str(data)]})
+    run = Run(folder, recipe, processor, source, "0" * 32)
+    model, record = run.task.build_model(), {"epoch": 1, "loss": 1.5, "accuracy": 0.5, "exact": 0.0}
+    means = model.loss(processor.encode(examples).batch(torch.arange(len(examples))))
     progress = Progress(segments=1, history=[record], best=0, seconds=1.0)
     run.save()
     save_tensors(run.weights_path, model.state_dict())
     checkpoint = {
         "model": model.state_dict(),
-        "optimizer": adam(model.parameters(), made.training, torch.device("cpu")).state_dict(),
+        "optimizer": adam(model.parameters(), recipe.training, torch.device("cpu")).state_dict(),
         "precision": {},
-        "totals": None,
+        "means": dict(zip(means, stack_means(means), strict=True)),
         "progress": progress.state(),
     }
     save_tensors(run.checkpoint_path, checkpoint)
@@ -88,21 +123,24 @@ def runs() -> dict[str, Path]:
     return {name: make(folder / name, *made) for name, made in RUNS.items()}
 
 
-def load(folder: Path) -> Trained:
+def load(folder: Path) -> Run:
     """A run and its model, as `fenchel predict` loads them."""
-    trained = Trained.load(folder)
-    _ = trained.run.model
-    return trained
+    run = load_run(folder)
+    _ = run.model
+    return run
 
 
 def use(folder: Path) -> None:
-    """Read all files of a run, and do with it what the commands do."""
-    trained = load(folder)
-    _, examples = trained.examples()
-    predict(trained.run, None, examples[:2], width=2, max_length=3, batch_size=2)
-    load_checkpoint(trained.run)
-    read_log(trained.run.log_path)
-    keep_figures(trained.run, "test", {})
+    """Read all files of a run, and use it as the commands do."""
+    run = load(folder)
+    _, examples = run.evaluation_examples()
+    if isinstance(run.task, SequenceTask):
+        decode(run.model, run.processor, examples[:2], width=2, max_length=3, batch_size=2)
+    else:
+        run.task.evaluate(run, examples)
+    load_checkpoint(run.checkpoint_path)
+    read_log(run.log_path)
+    run.save_metrics("test_evaluation", {})
 
 
 def law_stored_files(seed: int) -> bool:
@@ -117,7 +155,7 @@ def law_stored_files(seed: int) -> bool:
         path = folder / random.choice(FILES)
         if path.suffix == ".json" and random.random() < 0.8:
             document = json.loads(path.read_text("utf8"))
-            if path.name == "codec.json" and random.random() < 0.5:
+            if path.name == "processor.json" and random.random() < 0.5:
                 document = _with_tokenizer(document, lambda own: mutated(own, random))
             else:
                 document = mutated(document, random)
@@ -131,12 +169,12 @@ def law_stored_files(seed: int) -> bool:
     return True
 
 
-def _with_tokenizer(codec: Any, change: Callable[[Any], Any]) -> Any:
-    """The codec with its tokenizer, which is JSON in a string of JSON, changed; as it is without one."""
-    segmentation = codec["source"]["segmentation"]
+def _with_tokenizer(processor: Any, change: Callable[[Any], Any]) -> Any:
+    """The processor with its tokenizer changed, which is JSON in a string; as it is without one."""
+    segmentation = processor.get("source", processor).get("segmentation", {})
     if "tokenizer" in segmentation:
         segmentation["tokenizer"] = text_of(change(json.loads(segmentation["tokenizer"])))
-    return codec
+    return processor
 
 
 @pytest.fixture(params=RUNS)
@@ -152,25 +190,25 @@ def test_a_run_as_it_was_stored_is_used(run: Path):
 def _documents(path: Path) -> Iterator[tuple[object, Any]]:
     document = json.loads(path.read_text("utf8"))
     yield from mutations(document)
-    segmentation = document.get("source", {}).get("segmentation", {})
+    segmentation = document.get("source", document).get("segmentation", {})
     if "tokenizer" in segmentation:
         for place, other in mutations(json.loads(segmentation["tokenizer"])):
             segmentation["tokenizer"] = text_of(other)
-            yield ("source", "segmentation", "tokenizer", *place), document
+            yield ("segmentation", "tokenizer", *place), document
 
 
-@pytest.mark.parametrize("name", ["config.json", "codec.json", "metrics.json"])
+@pytest.mark.parametrize("name", ["config.json", "processor.json", "metrics.json"])
 def test_every_mutation_of_a_stored_file_is_loaded_or_refused(run: Path, name: str):
-    path, config = run / name, Run.load(run).model_config
+    path, task = run / name, load_run(run).task
     failures, loaded, refused = [], 0, 0
     with memory_limit(ROOM):
         for place, document in _documents(path):
             path.write_text(text_of(document))
             try:
-                trained = Trained.load(run)
-                _ = trained.run.metrics
-                if trained.run.model_config != config:  # of the same one there is a test above
-                    _ = trained.run.model
+                loaded_run = load_run(run)
+                _ = loaded_run.metrics
+                if loaded_run.task.model != task.model:  # the test above loads this model
+                    _ = loaded_run.model
                 loaded += 1
             except FenchelError:
                 refused += 1
@@ -199,41 +237,46 @@ def edit(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 REFUSED: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (
-        lambda state: state["model"].update(hidden_size=10**9),
+        lambda state: state["recipe"]["task"]["model"].update(hidden_size=10**9),
         r"hidden_size must be at most \d+ to fit .*best\.pt, got 1000000000$",
     ),
     (
-        lambda state: state["model"].update(layers=10**9),
+        lambda state: state["recipe"]["task"]["model"].update(layers=10**9),
         r"layers must be at most \d+ to fit .*best\.pt, got 1000000000$",
     ),
     (
-        lambda state: state["model"].update(dropout="0.3"),
-        r"config\.json: model\.dropout must be a number, got '0\.3'$",
+        lambda state: state["recipe"]["task"]["model"].update(dropout="0.3"),
+        r"config\.json: recipe\.task\.model\.dropout must be a number, got '0\.3'$",
     ),
     (
-        lambda state: state["model"].update(source_size=10**9),
-        r"config\.json: model\.source_size must be \d+ as in codec\.json, got 1000000000$",
+        lambda state: state["recipe"]["training"].update(strategy=3),
+        r"config\.json: recipe\.training\.strategy must be a string, got 3$",
     ),
     (
-        lambda state: state["training"].update(strategy=3),
-        r"config\.json: training\.strategy must be a string, got 3$",
+        lambda state: state["recipe"]["task"]["search"].update(width=10**9),
+        r"config\.json: recipe\.task\.search: width must be at most 10000, got 1000000000$",
     ),
     (
-        lambda state: state["recipe"]["recipe"]["search"].update(width=10**9),
-        r"config\.json: recipe\.recipe\.search: width must be at most 10000, got 1000000000$",
+        lambda state: state["recipe"]["task"].update(kind="mystery"),
+        r"config\.json: recipe\.task\.kind must be sequences.*, got 'mystery'$",
     ),
     (
-        lambda state: state["recipe"].update(public=3),
-        r"config\.json: recipe\.public must be an object or null, got 3$",
+        lambda state: state["recipe"]["training"].update(monitor="mystery"),
+        r"config\.json: recipe\.training: monitor must be .*'mystery'$",
+    ),
+    (
+        lambda state: state.update(public=3),
+        r"config\.json: public must be an object or null, got 3$",
     ),
 ]
 
 
+@sequences_only
 @pytest.mark.parametrize(("change", "message"), REFUSED)
 def test_the_command_line_names_the_field(run: Path, capsys, change: Any, message: str):
     edit(run, change)
     with memory_limit(ROOM), pytest.raises(SystemExit) as left:
-        main(["predict", str(run), str(run / "data.tsv")])
+        main(["predict", str(run), *map(str, run.glob("data.t*"))])
     assert left.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("fenchel: ")
@@ -241,12 +284,38 @@ def test_the_command_line_names_the_field(run: Path, capsys, change: Any, messag
         raise FenchelError(line)
 
 
+@sequences_only
+def test_the_sizes_of_vocabularies_come_from_the_processor(run: Path):
+    model = json.loads((run / "config.json").read_text())["recipe"]["task"]["model"]
+    sizes = ("source_size", "target_size")
+    assert not {*sizes} & model.keys()
+    large = dict.fromkeys(sizes, 10**9)
+    edit(run, lambda state: state["recipe"]["task"]["model"].update(large))
+    with memory_limit(ROOM):
+        loaded = load(run)
+    assert loaded.task.model.source_size == len(loaded.processor.source_vocabulary)
+    assert loaded.task.model.target_size == len(loaded.processor.target_vocabulary)
+
+
+@sequences_only
+def test_the_processor_of_another_run_is_refused(run: Path):
+    kept = (run / "processor.json").read_bytes()
+    others = [runs()[name] / "processor.json" for name in SEQUENCES]
+    for other in (path for path in others if path.read_bytes() != kept):
+        shutil.copy(other, run / "processor.json")
+        with pytest.raises(
+            FenchelError,
+            match=r"at most \d+ to fit|must fit the config|must (not )?have |requires equal",
+        ):
+            load(run)
+
+
 def test_sizes_that_only_one_weight_has_allocate_nothing(run: Path):
     """The vocabulary is often as large as a hidden size that fills the memory."""
     large, weights = 100_000, torch.load(run / "best.pt")
     weights["output.bias"] = torch.zeros(large)
     save_tensors(run / "best.pt", weights)
-    edit(run, lambda state: state["model"].update(hidden_size=large))
+    edit(run, lambda state: state["recipe"]["task"]["model"].update(hidden_size=large))
     with memory_limit(ROOM), pytest.raises(FenchelError, match="must fit the configuration: "):
         load(run)
 
@@ -270,7 +339,7 @@ BROKEN: list[tuple[Callable[[Tensor], Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), BROKEN)
-def test_weights_that_are_no_weights_of_the_model_are_refused(run: Path, change: Any, message: str):
+def test_weights_that_do_not_fit_the_model_are_refused(run: Path, change: Any, message: str):
     weights = torch.load(run / "best.pt")
     weights["output.weight"] = change(weights["output.weight"])
     save_tensors(run / "best.pt", weights)
@@ -281,7 +350,7 @@ def test_weights_that_are_no_weights_of_the_model_are_refused(run: Path, change:
 def test_weights_of_another_dtype_are_converted(run: Path):
     weights = torch.load(run / "best.pt")
     save_tensors(run / "best.pt", {name: value.half() for name, value in weights.items()})
-    assert load(run).run.model.output.weight.dtype == torch.float32
+    assert load(run).model.output.weight.dtype == torch.float32
 
 
 def test_weights_with_other_names_are_refused(run: Path):
@@ -295,9 +364,15 @@ def test_weights_with_other_names_are_refused(run: Path):
         load(run)
 
 
+@sequences_only
 def test_two_different_embeddings_cannot_be_shared(run: Path):
-    edit(run, lambda state: state["model"].update(share_embeddings=True))
-    with pytest.raises(FenchelError, match="shared embeddings must be equal"):
+    if load_run(run).task.model.share_embeddings is False:
+        edit(run, lambda state: state["recipe"]["task"]["model"].update(share_embeddings=True))
+    weights = torch.load(run / "best.pt")
+    weights["output.weight"] = weights["output.weight"] + 1
+    save_tensors(run / "best.pt", weights)
+    message = r"embedding\S*\.weight and output\.weight are shared and must be equal"
+    with pytest.raises(FenchelError, match=message):
         load(run)
 
 
@@ -324,8 +399,9 @@ def test_tensors_cut_short_are_refused(run: Path, name: str):
 
 
 PARTS: list[tuple[str, Any, str]] = [
-    ("optimizer", 3, "optimizer must be an object, got 3"),
-    ("totals", "many", "totals must be a vector of 7 sums or None"),
+    ("optimizer", 3, "optimizer must be a dictionary, got 3"),
+    ("means", "many", "means must be a dictionary, got 'many'"),
+    ("means", {"loss": [1.0, 2.0]}, r"means\.loss must be a sum and a count"),
     ("progress", {"best": 0}, r"progress\.best must be a place in the history"),
     ("progress", {"history": [{"loss": 1.0}]}, r"progress\.history must have epoch in every"),
     ("progress", {"history": [{"loss": "1"}]}, r"progress\.history\[0\]\.loss must be a number"),
@@ -342,19 +418,20 @@ def test_a_part_of_a_checkpoint_that_was_not_written_is_refused(
         use(run)
 
 
-def test_figures_that_are_no_figures_are_refused(run: Path):
+def test_metrics_of_another_type_are_refused(run: Path):
     (run / "metrics.json").write_text("[]")
     with pytest.raises(FenchelError, match=r"metrics\.json must be an object, got \[\]$"):
         use(run)
 
 
 @pytest.mark.parametrize("text", ["loss\n1\n", "epoch,loss\n1,x\n", "epoch,loss\n1,2,3\n", "\xff"])
-def test_a_log_that_is_no_table_of_numbers_is_refused(run: Path, text: str):
+def test_a_log_that_is_not_a_table_of_numbers_is_refused(run: Path, text: str):
     (run / "log.csv").write_text(text, encoding="latin-1")
     with pytest.raises(FenchelError, match=r"log\.csv must be a table of numbers"):
         use(run)
 
 
 def test_an_option_that_a_public_set_does_not_have_is_refused(tmp_path: Path):
-    with pytest.raises(FenchelError, match=r"no such option of multi30k: .* got 'setting'$"):
-        PublicSet("multi30k", str(tmp_path), {"setting": "high"}).splits()
+    public = PublicSet("multi30k", str(tmp_path), {"setting": "high"})
+    with pytest.raises(FenchelError, match="unknown option of multi30k 'setting'"):
+        DataSource(public=public).splits(make_recipe("translation"))

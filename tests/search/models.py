@@ -1,4 +1,4 @@
-"""Small models of sequences, and everything about them by brute force."""
+"""Small sequence models, and brute-force searches to compare with."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ BOS, EOS = 1, 2
 
 @dataclass(frozen=True)
 class RandomModel:
-    """A random sparse distribution after every prefix; ends for certain after `depth` tokens.
+    """A random sparse distribution after every prefix; sequences have at most `depth` tokens.
 
-    `levels` rounds probabilities to multiples of 1/levels, so that many of them are equal.
+    `levels` rounds probabilities to multiples of 1/levels, which makes ties frequent.
     """
 
     seed: int
@@ -47,7 +47,7 @@ class RandomModel:
 
 
 def all_sequences(model, max_length: int) -> tuple[dict[tuple[int, ...], float], float]:
-    """Every sequence of at most `max_length` tokens with its probability; the largest cut prefix."""
+    """Return the probability of every sequence up to `max_length`, and of the largest cut prefix."""
     found: dict[tuple[int, ...], float] = {}
     cut = 0.0
     waiting: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
@@ -66,7 +66,7 @@ def all_sequences(model, max_length: int) -> tuple[dict[tuple[int, ...], float],
 
 
 def plain_beam_search(model, width: int, answers: int, max_length: int):
-    """Beam search as one would write it down: the finished, the prefixes, the largest dropped."""
+    """A direct beam search: return the finished sequences, the prefixes and the largest dropped."""
     prefixes: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     finished: list[tuple[tuple[int, ...], float]] = []
     dropped = [-math.inf]
@@ -98,7 +98,7 @@ def plain_beam_search(model, width: int, answers: int, max_length: int):
 
 
 class RecurrentStepper:
-    """A recurrent network with a sparse output whose state is nested, and must follow its prefix."""
+    """A recurrent network with a sparse output and a nested state."""
 
     def __init__(self, inputs: Tensor, *, size: int = 12, alpha: float = 1.5, seed: int = 0):
         generator = torch.Generator().manual_seed(seed)
@@ -143,7 +143,7 @@ class RecurrentStepper:
         return chosen
 
     def of_prefix(self, row: int):
-        """The same model as a function of prefixes, each run on its own."""
+        """Return the model of one sentence as a function of prefixes, each computed on its own."""
         alone = self.select(torch.tensor([row], device=self.device))
 
         @cache

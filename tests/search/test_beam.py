@@ -1,4 +1,4 @@
-"""Beam search keeps what it should, and its certificates are proofs."""
+"""Beam search agrees with a plain implementation, and its certificates hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fenchel.search import (
     exact_search,
     sample,
 )
-from fenchel.search.largest import largest
+from fenchel.search.topk import stable_topk
 from tests.search.models import (
     EOS,
     RandomModel,
@@ -40,7 +40,7 @@ def compare(answer, model, width, answers, max_length):
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("max_length", [1, 3, 8])
-def test_it_finds_what_a_plain_beam_search_finds(width, max_length):
+def test_results_agree_with_a_plain_beam_search(width, max_length):
     models = [RandomModel(seed) for seed in SEEDS]
     for answers in (1, width):
         found = beam_search(
@@ -51,7 +51,7 @@ def test_it_finds_what_a_plain_beam_search_finds(width, max_length):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_ties_are_resolved_by_prefix_then_by_token(dtype):
+def test_ties_are_broken_by_prefix_then_by_token(dtype):
     models = [RandomModel(seed, levels=4, support=4, dtype=dtype) for seed in SEEDS]
     together = beam_search(PrefixStepper(models), width=3, max_length=6)
     for answer, model in zip(together, models, strict=True):
@@ -59,7 +59,7 @@ def test_ties_are_resolved_by_prefix_then_by_token(dtype):
         assert beam_search(PrefixStepper([model]), width=3, max_length=6) == [answer]
 
 
-def test_certified_answers_are_optimal_and_complete_ones_are_all():
+def test_certified_answers_are_optimal_and_complete_answers_are_exhaustive():
     certified = complete = uncertain = single = 0
     for max_length in (2, 6):
         models = [RandomModel(seed, support=1 + seed % 4) for seed in range(100)]
@@ -89,7 +89,7 @@ def test_certified_answers_are_optimal_and_complete_ones_are_all():
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5, 2.0])
 @pytest.mark.parametrize("selects", [True, False])
-def test_states_follow_their_prefixes(alpha, selects):
+def test_states_are_reordered_with_their_prefixes(alpha, selects):
     stepper = RecurrentStepper(torch.randn(9, 5, dtype=torch.float64), alpha=alpha)
     models = [stepper.of_prefix(row) for row in range(9)]
     if not selects:
@@ -100,7 +100,7 @@ def test_states_follow_their_prefixes(alpha, selects):
     assert any(len(h.tokens) > 3 for answer in answers for h in answer.hypotheses)
 
 
-def test_sentences_that_are_done_are_no_longer_computed():
+def test_finished_sentences_are_not_computed():
     depths = [1, 1, 2, 9, 9, 2, 1, 1]
     models = [RandomModel(seed, depth=depth) for seed, depth in enumerate(depths)]
     rows = []
@@ -122,7 +122,7 @@ def test_sentences_that_are_done_are_no_longer_computed():
 
 
 @pytest.mark.parametrize("max_length", [2, 7, 8])
-def test_asking_less_often_whether_all_is_done_changes_nothing(max_length, monkeypatch):
+def test_results_do_not_depend_on_the_interval_between_checks(max_length, monkeypatch):
     models = [RandomModel(seed, depth=1 + seed % 7) for seed in range(20)]
     often = beam_search(PrefixStepper(models), width=3, max_length=max_length)
     monkeypatch.setattr("fenchel.search.beam.steps_between_checks", lambda device: 3)
@@ -130,19 +130,19 @@ def test_asking_less_often_whether_all_is_done_changes_nothing(max_length, monke
 
 
 @pytest.mark.parametrize("entries", [1, 100])
-def test_reading_the_rows_part_by_part_changes_nothing(entries, monkeypatch):
+def test_results_do_not_depend_on_how_rows_are_split(entries, monkeypatch):
     models = [RandomModel(seed, levels=4, support=4) for seed in range(20)]
     at_once = beam_search(PrefixStepper(models), width=3, max_length=6)
     parts = []
-    monkeypatch.setattr("fenchel.search.candidates.PART", entries)
+    monkeypatch.setattr("fenchel.search.topk.CACHED_ENTRIES", entries)
     monkeypatch.setattr(
-        "fenchel.search.candidates.largest", lambda *rows: parts.append(rows) or largest(*rows)
+        "fenchel.search.topk.stable_topk", lambda *rows: parts.append(rows) or stable_topk(*rows)
     )
     assert beam_search(PrefixStepper(models), width=3, max_length=6) == at_once
     assert max(len(part) for part, _ in parts) == max(1, entries // (3 * models[0].size))
 
 
-def test_a_beam_may_hold_fewer_than_its_width():
+def test_prefixes_of_probability_zero_are_discarded():
     def certain(prefix):
         return torch.eye(5)[EOS if len(prefix) == 2 else 4]
 
@@ -151,7 +151,7 @@ def test_a_beam_may_hold_fewer_than_its_width():
     assert answer.single
 
 
-def test_what_the_length_limit_cuts_is_unfinished_and_bounds_the_rest():
+def test_sequences_cut_at_the_length_limit_are_unfinished_and_bound_the_rest():
     def endless(prefix):
         return torch.tensor([0, 0, 0, 0.75, 0.25])
 
@@ -163,7 +163,7 @@ def test_what_the_length_limit_cuts_is_unfinished_and_bounds_the_rest():
     assert not answer.complete
 
 
-def test_long_sequences_of_small_probability_do_not_underflow():
+def test_log_probabilities_of_long_sequences_do_not_underflow():
     tokens = (torch.arange(1000) != EOS) * 1e-3
 
     def long(prefix):
@@ -177,7 +177,7 @@ def test_long_sequences_of_small_probability_do_not_underflow():
     assert not answer.complete
 
 
-def test_gradients_and_inference_mode():
+def test_inference_mode_changes_nothing():
     inputs = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
     stepper = RecurrentStepper(inputs)
     plain = beam_search(stepper, max_length=10)
@@ -188,36 +188,36 @@ def test_gradients_and_inference_mode():
 @pytest.mark.parametrize("argument", ["width", "max_length", "answers"])
 def test_sizes_must_be_positive(argument):
     arguments = {"width": 2, "max_length": 3, argument: 0}
-    with pytest.raises(fenchel.FenchelError, match=f"{argument} must be positive.*got 0"):
+    with pytest.raises(fenchel.FenchelError, match=f"{argument} must be a positive integer, got 0"):
         beam_search(PrefixStepper([RandomModel(0)]), **arguments)
 
 
 @pytest.mark.parametrize(
     "row", [[0.0] * 4, [math.nan] * 4, [0.5, 0.5, math.nan, 0], [3.0, 1, 2, 0]]
 )
-def test_what_is_no_distribution_is_refused(row):
+def test_invalid_distributions_are_rejected(row):
     with pytest.raises(fenchel.FenchelError, match="probabilities"):
         beam_search(PrefixStepper([lambda prefix: torch.tensor(row)]), max_length=3)
 
 
-def test_a_state_without_its_leading_dimensions_is_refused():
+def test_states_without_leading_dimensions_are_rejected():
     class Wrong(PrefixStepper):
         def __call__(self, tokens, state):
             probabilities, state = super().__call__(tokens, state)
             return probabilities, state.flatten(0, 1)
 
-    with pytest.raises(fenchel.FenchelError, match=r"\(sentences, prefixes\).*\(2, 3, …\)"):
+    with pytest.raises(fenchel.FenchelError, match=r"\(sentences, prefixes\) = \(2, 3\)"):
         beam_search(Wrong([RandomModel(0), RandomModel(1)]), width=3, max_length=3)
 
 
-def test_probabilities_of_another_shape_are_refused():
+def test_probabilities_of_the_wrong_shape_are_rejected():
     rows = torch.eye(5)
     for wrong in (lambda prefix: rows, lambda prefix: rows[0, :2]):
-        with pytest.raises(fenchel.FenchelError, match=r"expected \(1, 3, V\) with V above 2"):
+        with pytest.raises(fenchel.FenchelError, match=r"shape \(1, 3, V\) with V > 2"):
             beam_search(PrefixStepper([wrong]), width=3, max_length=3)
 
 
-def test_no_sentences_have_no_answers():
+def test_an_empty_batch_has_no_answers():
     stepper = RecurrentStepper(torch.randn(0, 5))
     assert beam_search(stepper, max_length=3) == exact_search(stepper, max_length=3) == []
     assert sample(stepper, 2, max_length=3) == autocomplete(stepper, []) == []

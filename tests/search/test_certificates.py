@@ -1,4 +1,4 @@
-"""Every certificate is true, for every model that a search accepts."""
+"""Certificates hold for every model that a search accepts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOTALS = st.sampled_from([1.0, 1.0, 1.00005, 1.015, 1.019, 0.5, 0.0]) | st.float
 
 @dataclass(frozen=True)
 class Automaton:
-    """A row of probabilities in each state, and the state after each token; ends after `depth`."""
+    """A model with finitely many states: each has a row of probabilities; ends after `depth`."""
 
     rows: tuple[tuple[float, ...], ...]
     following: tuple[tuple[int, ...], ...]
@@ -50,7 +50,7 @@ class Automaton:
         return torch.tensor(self.rows[state], dtype=self.dtype)
 
     def sequences(self) -> dict[tuple[int, ...], float]:
-        """The log-probability of every sequence; an entry below 0 counts as 0, one above 1 as 1."""
+        """Return the log-probability of every sequence, with entries clamped to [0, 1]."""
         found: dict[tuple[int, ...], float] = {}
         waiting: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
         while waiting:
@@ -62,8 +62,8 @@ class Automaton:
                     waiting.append(((*prefix, token), score + math.log(min(p, 1.0))))
         return found
 
-    def is_refusable(self) -> bool:
-        """Whether a row is no distribution beyond what rounding explains, or has nothing left."""
+    def may_be_rejected(self) -> bool:
+        """Whether a row is not a distribution up to rounding, or is all zero."""
         rows = torch.tensor(self.rows, dtype=self.dtype)
         fine = ((rows >= -1e-4) & (rows <= 1 + 1e-4)).all(-1) & (rows.double().sum(-1) <= 1.0199)
         return not bool((fine & (rows.amax(-1) > 0)).all())
@@ -71,7 +71,7 @@ class Automaton:
 
 @st.composite
 def rows(draw: st.DrawFn, size: int) -> tuple[float, ...]:
-    """Probabilities that sum to about the drawn total: with ties, zeros, and entries above 1."""
+    """Draw probabilities with ties, zeros and entries above 1, scaled to a random total."""
     entries = draw(st.lists(ENTRIES, min_size=size, max_size=size))
     total, mass = draw(TOTALS), math.fsum(entries)
     scaled = [p * total / mass if mass > 0 else 0.0 for p in entries]
@@ -94,15 +94,15 @@ def automata(draw: st.DrawFn, size: int, dtype: torch.dtype) -> Automaton:
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[Automaton]:
-    """Models that are searched together, one for each sentence."""
+    """Draw a batch of models, one per sentence."""
     size, dtype = draw(st.integers(3, 5)), draw(st.sampled_from(DTYPES))
     return draw(st.lists(automata(size, dtype), min_size=1, max_size=3))
 
 
-def law_certificates_are_true(
+def law_certificates_hold(
     models: list[Automaton], *, width: int, answers: int, max_length: int, nodes: int
 ) -> None:
-    """What each search proves holds for all sequences of the models, counted one by one."""
+    """What each search proves holds for all sequences, enumerated by brute force."""
     stepper, sizes = PrefixStepper(models), {"width": width, "max_length": max_length}
     searches = {
         "beam": partial(beam_search, answers=answers),
@@ -113,20 +113,22 @@ def law_certificates_are_true(
         try:
             found = search(stepper, **sizes)
         except FenchelError:
-            assert any(model.is_refusable() for model in models), f"{name} refused a valid model"
+            assert any(model.may_be_rejected() for model in models), (
+                f"{name} rejected a valid model"
+            )
         else:
             for answer, model in zip(found, models, strict=True):
                 check(answer, model.sequences())
 
 
-def law_samples_have_their_probabilities(models: list[Automaton], *, seed: int) -> None:
-    """What is drawn is possible, and `autocomplete` finds the probability of each of its steps."""
+def law_sample_probabilities_are_those_of_the_model(models: list[Automaton], *, seed: int) -> None:
+    """Samples are possible sequences, and `autocomplete` agrees with their probabilities."""
     stepper, generator = PrefixStepper(models), torch.Generator().manual_seed(seed)
     try:
         drawn = [hypotheses for (hypotheses,) in sample(stepper, max_length=4, generator=generator)]
         completions = autocomplete(stepper, [hypothesis.tokens for hypothesis in drawn])
     except FenchelError:
-        assert any(model.is_refusable() for model in models), "a valid model was refused"
+        assert any(model.may_be_rejected() for model in models), "a valid model was rejected"
         return
     for hypothesis, completion, model in zip(drawn, completions, models, strict=True):
         assert hypothesis.finished
@@ -137,7 +139,7 @@ def law_samples_have_their_probabilities(models: list[Automaton], *, seed: int) 
 
 
 def check(answer: Answer, sequences: dict[tuple[int, ...], float]) -> None:
-    """An answer against all sequences and their log-probabilities."""
+    """Compare an answer with the log-probabilities of all sequences."""
     found = {h.tokens: h.log_probability for h in answer.hypotheses if h.finished}
     assert len(found) in (0, len(answer.hypotheses))
     for tokens, score in found.items():
@@ -168,11 +170,11 @@ CERTIFICATE_ARGUMENTS = {
 
 @settings(max_examples=200)
 @given(**CERTIFICATE_ARGUMENTS)
-def test_certificates_are_true(**arguments: Any) -> None:
-    law_certificates_are_true(**arguments)
+def test_certificates_hold(**arguments: Any) -> None:
+    law_certificates_hold(**arguments)
 
 
 @settings(max_examples=50)
 @given(models=batches(), seed=st.integers(0, 2**16))
-def test_samples_have_their_probabilities(models: list[Automaton], seed: int) -> None:
-    law_samples_have_their_probabilities(models, seed=seed)
+def test_sample_probabilities_are_those_of_the_model(models: list[Automaton], seed: int) -> None:
+    law_sample_probabilities_are_those_of_the_model(models, seed=seed)

@@ -1,4 +1,4 @@
-"""Autocompletion shows what the model thinks possible along a sequence."""
+"""Autocompletion lists the candidates of the model at each step of a sequence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fenchel.search import PrefixStepper, autocomplete, beam_search
 from tests.search.models import EOS, RandomModel, RecurrentStepper
 
 
-def test_the_steps_are_the_model_along_the_sequences():
+def test_steps_are_the_distributions_of_the_model():
     models = [RandomModel(seed, size=8, support=6, depth=2 + seed % 4) for seed in range(6)]
     stepper = PrefixStepper(models)
     sequences = [answer.best.tokens for answer in beam_search(stepper, max_length=6)]
@@ -30,7 +30,7 @@ def test_the_steps_are_the_model_along_the_sequences():
             assert step.certain == (step.probability == 1)
 
 
-def test_states_follow_the_sequences():
+def test_states_are_passed_along_the_sequences():
     stepper = RecurrentStepper(torch.randn(3, 4, dtype=torch.float64))
     sequences = [(3, 4, 5), (), (7,)]
     for row, completion in enumerate(autocomplete(stepper, sequences)):
@@ -40,7 +40,7 @@ def test_states_follow_the_sequences():
             assert step.probability == pytest.approx(float(expected))
 
 
-def test_runs_of_certain_steps_are_one_span():
+def test_consecutive_certain_steps_form_one_span():
     path = (3, 4, 5, 6)
     forks = {1: [0, 0, 0, 0, 0.5, 0.5, 0], 4: [0, 0, 0.25, 0, 0.25, 0.25, 0.25]}
 
@@ -62,12 +62,12 @@ def test_runs_of_certain_steps_are_one_span():
     )[0].text("···abcd")
 
 
-def test_a_token_that_the_model_rules_out_is_no_certain_step():
+def test_a_token_of_probability_zero_is_not_certain():
     (completion,) = autocomplete(PrefixStepper([lambda prefix: torch.eye(5)[3]]), [(4,)])
     assert [step.certain for step in completion.steps] == [False, False]
     assert completion.text("··.ab").splitlines()[0] == "? a 100 %   [b] 0 %"
 
 
-def test_there_is_one_sequence_a_sentence():
-    with pytest.raises(fenchel.FenchelError, match="one sequence a sentence: expected 1 of them"):
+def test_one_sequence_per_sentence_is_required():
+    with pytest.raises(fenchel.FenchelError, match=r"one sequence per sentence \(1\), got 2"):
         autocomplete(PrefixStepper([RandomModel(0)]), [(3,), (4,)])

@@ -1,4 +1,4 @@
-"""The code of the page on search runs, block after block, and prints what the page says."""
+"""The code blocks of docs/search.md run and print what the page shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 PAGE = Path(__file__).parent.parent.parent / "docs" / "search.md"
 
 
-def test_the_code_of_the_page_runs_and_prints_what_it_shows(capsys):
+def test_the_page_shows_what_its_code_prints(capsys):
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
     assert sum(language == "python" for language, _ in blocks) == 5
     namespace: dict[str, object] = {}

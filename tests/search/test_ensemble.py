@@ -1,4 +1,4 @@
-"""An ensemble is one model: the mean of the others."""
+"""An ensemble is the mean of its models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def mean_of(models):
     return lambda prefix: sum(model(prefix) for model in models) / len(models)
 
 
-def test_it_averages_probabilities():
+def test_probabilities_are_averaged():
     members = [[RandomModel(seed + 100 * m) for seed in range(6)] for m in range(3)]
     means = [mean_of(models) for models in zip(*members, strict=True)]
     ensemble = Ensemble([PrefixStepper(models) for models in members])
@@ -35,7 +35,7 @@ def test_an_ensemble_of_one_model_with_itself_is_the_model():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
-def test_it_averages_in_single_precision_at_least(dtype):
+def test_half_precision_is_averaged_in_float32(dtype):
     rows = [
         torch.tensor([0, 0, 1.0, 0, 0], dtype=dtype),
         torch.tensor([0, 0, 0, 1, 0.0], dtype=dtype),
@@ -46,7 +46,7 @@ def test_it_averages_in_single_precision_at_least(dtype):
     assert probabilities.tolist() == [[[0, 0, 0.5, 0.5, 0]] * 2]
 
 
-def test_it_takes_sentences_if_all_its_models_can():
+def test_sentences_can_be_selected_if_all_models_support_it():
     able = PrefixStepper([RandomModel(0), RandomModel(1)])
     unable = RecurrentStepper(torch.randn(2, 5))
     unable.select = None
@@ -54,11 +54,13 @@ def test_it_takes_sentences_if_all_its_models_can():
     assert Ensemble([able, unable]).select is None
 
 
-def test_models_that_do_not_fit_are_refused():
+def test_incompatible_models_are_rejected():
     one, two = PrefixStepper([RandomModel(0)]), PrefixStepper([RandomModel(0), RandomModel(1)])
-    with pytest.raises(fenchel.FenchelError, match=r"the same sentences.*\[1, 2\]"):
+    with pytest.raises(
+        fenchel.FenchelError, match=r"the same batch size, got batch sizes \[1, 2\]"
+    ):
         Ensemble([one, two])
-    with pytest.raises(fenchel.FenchelError, match="one or more"):
+    with pytest.raises(fenchel.FenchelError, match="at least one stepper"):
         Ensemble([])
-    with pytest.raises(fenchel.FenchelError, match="one vocabulary"):
+    with pytest.raises(fenchel.FenchelError, match="must share a vocabulary"):
         beam_search(Ensemble([one, PrefixStepper([RandomModel(0, size=7)])]), max_length=3)

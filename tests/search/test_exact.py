@@ -1,4 +1,4 @@
-"""Exact search is exact, and says when it gave up."""
+"""Exact search finds the optimum, or says that it gave up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fenchel.search import (
     exact_search,
     support,
 )
-from fenchel.search.frontier import Sentence
+from fenchel.search.frontier import Frontier
 from tests.search.models import RandomModel, RecurrentStepper, all_sequences
 
 
@@ -25,7 +25,7 @@ def best_of(everything, count):
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize("answers", [1, 4])
 @pytest.mark.parametrize("max_length", [2, 6])
-def test_it_finds_the_most_probable_sequences(width, answers, max_length):
+def test_the_most_probable_sequences_are_found(width, answers, max_length):
     models = [RandomModel(seed, support=4) for seed in range(30)]
     found = exact_search(PrefixStepper(models), max_length=max_length, answers=answers, width=width)
     for answer, model in zip(found, models, strict=True):
@@ -45,7 +45,7 @@ def test_it_finds_the_most_probable_sequences(width, answers, max_length):
 
 
 @pytest.mark.parametrize("width", [1, 8])
-def test_the_support_is_everything_or_its_best_part(width):
+def test_the_support_is_complete_or_its_most_probable_part(width):
     models = [RandomModel(seed, support=4, depth=5) for seed in range(30)]
     wholes = []
     for answer, model in zip(
@@ -64,7 +64,7 @@ def test_the_support_is_everything_or_its_best_part(width):
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.5])
-def test_states_follow_their_prefixes_and_a_dense_model_is_searched_too(alpha):
+def test_states_are_read_with_their_prefixes_in_sparse_and_dense_models(alpha):
     stepper = RecurrentStepper(torch.randn(5, 4, dtype=torch.float64), alpha=alpha, size=5)
     for row, answer in enumerate(exact_search(stepper, max_length=4, answers=3, width=2)):
         everything, cut = all_sequences(stepper.of_prefix(row), 4)
@@ -72,7 +72,7 @@ def test_states_follow_their_prefixes_and_a_dense_model_is_searched_too(alpha):
         assert answer.certified == (cut <= answer.best.probability)
 
 
-def test_it_is_at_least_as_good_as_a_beam_and_better_somewhere():
+def test_results_are_never_worse_and_sometimes_better_than_a_beam():
     models = [RandomModel(seed, support=5) for seed in range(60)]
     beams = beam_search(PrefixStepper(models), width=1, max_length=6)
     exact = exact_search(PrefixStepper(models), width=1, max_length=6)
@@ -81,7 +81,7 @@ def test_it_is_at_least_as_good_as_a_beam_and_better_somewhere():
     assert any(e.best.probability > b.best.probability for b, e in pairs)
 
 
-def test_batched_is_one_by_one():
+def test_results_do_not_depend_on_the_batch():
     models = [RandomModel(seed, support=4, levels=4) for seed in range(20)]
     together = exact_search(PrefixStepper(models), max_length=6, answers=3, width=2)
     for answer, model in zip(together, models, strict=True):
@@ -91,7 +91,7 @@ def test_batched_is_one_by_one():
         ]
 
 
-def test_the_limit_of_nodes_is_kept_and_confessed():
+def test_the_node_limit_is_respected_and_the_bound_stays_valid():
     models = [RandomModel(seed, support=6, depth=6) for seed in range(12)]
     asked = []
 
@@ -116,7 +116,7 @@ def test_the_limit_of_nodes_is_kept_and_confessed():
             assert answer.best.probability == pytest.approx(max(everything.values()))
 
 
-def test_a_model_that_never_ends_is_cut():
+def test_a_model_that_never_ends_is_cut_at_the_length_limit():
     endless = torch.tensor([0, 0, 0, 0.75, 0.25])
     (answer,) = exact_search(PrefixStepper([lambda prefix: endless]), max_length=3, width=1)
     assert not answer.best.finished
@@ -126,23 +126,23 @@ def test_a_model_that_never_ends_is_cut():
 
 @pytest.mark.parametrize("argument", ["nodes", "answers", "width"])
 def test_sizes_must_be_positive(argument):
-    with pytest.raises(fenchel.FenchelError, match=f"{argument} must be positive"):
+    with pytest.raises(fenchel.FenchelError, match=f"{argument} must be a positive integer"):
         exact_search(PrefixStepper([RandomModel(0)]), max_length=3, **{argument: 0})
 
 
-def test_what_waits_stays_within_the_limit_of_nodes():
-    sentence = Sentence(Answer((Hypothesis((), 1e-9, -20.0, True),), 1.0), answers=2)
-    assert sentence.pop(0, 1)[0].tokens == ()
+def test_the_frontier_is_pruned_to_the_node_limit():
+    frontier = Frontier(Answer((Hypothesis((), 1e-9, -20.0, True),), 1.0), answers=2)
+    assert frontier.pop(0, 1)[0].tokens == ()
     for token in range(30):
-        sentence.push((token,), -1.0 - token, sentence.free_slot(1))
-    sentence.keep(15)
-    assert len(sentence.waiting[1]) == 30
-    sentence.keep(10)
-    assert sorted(prefix.tokens for prefix in sentence.waiting[1]) == [(t,) for t in range(10)]
-    assert sentence.cut == -11.0
-    assert sentence.free_slot(1) == 11
-    assert [prefix.slot for prefix in sentence.pop(1, 2)] == [1, 2]
-    assert sentence.free_slot(1) == 1
-    sentence.keep(0)
-    assert not sentence.waiting
-    assert sentence.cut == -3.0
+        frontier.push((token,), -1.0 - token, frontier.free_slot(1))
+    frontier.prune(15)
+    assert len(frontier.prefixes[1]) == 30
+    frontier.prune(10)
+    assert sorted(prefix.tokens for prefix in frontier.prefixes[1]) == [(t,) for t in range(10)]
+    assert frontier.cut == -11.0
+    assert frontier.free_slot(1) == 11
+    assert [prefix.slot for prefix in frontier.pop(1, 2)] == [1, 2]
+    assert frontier.free_slot(1) == 1
+    frontier.prune(0)
+    assert not frontier.prefixes
+    assert frontier.cut == -3.0

@@ -1,4 +1,4 @@
-"""The pictures of a search show what it found."""
+"""The figures of a search show what it found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def texts(ax) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
-def test_the_lattice_has_every_symbol_once_and_every_probability():
+def test_the_lattice_shows_shared_symbols_once_and_every_probability():
     ax = plot.lattice(answer(), chr, title="past participle")
     assert sorted(text for text in texts(ax) if len(text) == 1) == sorted("draw" + "n" + "ed")
     assert {"■ 66.4 %", "■ 32.2 %", "■ 1.4 %"} <= set(texts(ax))
@@ -36,7 +36,7 @@ def test_the_lattice_has_every_symbol_once_and_every_probability():
     assert ax.get_title() == "past participle"
 
 
-def test_sequences_are_on_rows_of_their_own_and_the_best_is_straight():
+def test_every_sequence_has_its_own_row_and_the_best_is_the_first():
     ax = plot.lattice(Lattice.of(answer()), chr)
     rows = {text.get_text(): text.get_position()[1] for text in ax.texts if "■" in text.get_text()}
     assert sorted(rows.values()) == [0, 1, 2]
@@ -47,19 +47,33 @@ def test_sequences_are_on_rows_of_their_own_and_the_best_is_straight():
     assert len(set(letters)) == 6
 
 
-def test_a_line_is_as_thick_as_it_is_probable():
+def test_line_widths_grow_with_probabilities():
     ax = plot.lattice(answer(), chr)
     widths = sorted({round(line.get_linewidth(), 6) for line in ax.get_lines()})
     expected = [0.8 + 4 * p for p in (0.014, 0.322, 0.664, 1.0)]
     assert widths == pytest.approx(expected)
 
 
-def test_what_was_cut_ends_with_an_ellipsis():
+def test_a_sequence_cut_at_the_length_limit_ends_with_an_ellipsis():
     ax = plot.lattice(Answer((Hypothesis((97, 98), 0.5, math.log(0.5), False),), 0.5), chr)
     assert "… 50.0 %" in texts(ax)
 
 
-def test_the_autocompletion_has_the_candidates_and_joins_what_is_certain():
+def test_an_incomplete_lattice_has_a_caption_below_its_sequences():
+    complete, incomplete = answer(), Answer(answer().hypotheses, 0.1)
+    caption = "percentages at forks are shares of the answers found"
+    assert caption not in texts(plot.lattice(complete, chr))
+    ax = plot.lattice(incomplete, chr)
+    (below,) = [text for text in ax.texts if text.get_text() == caption]
+    ax.figure.canvas.draw()
+    box, others = below.get_window_extent(), [t for t in ax.texts if t is not below]
+    assert all(box.y1 < text.get_window_extent().y0 for text in others)
+    assert ax.figure.bbox.y0 <= box.y0
+    one = Answer(answer().hypotheses[:1], 0.1)
+    assert caption not in texts(plot.lattice(one, chr))  # no forks
+
+
+def test_the_autocompletion_shows_candidates_and_joins_certain_steps():
     rows = torch.tensor(
         [[0, 0, 0, 1.0, 0], [0, 0, 0, 0.25, 0.75], [0, 0, 0, 1, 0], [0, 0, 1, 0, 0]]
     )
@@ -76,7 +90,7 @@ def test_the_autocompletion_has_the_candidates_and_joins_what_is_certain():
 
 
 @pytest.mark.parametrize(("symbol", "plain"), [("日本", "abcd"), ("e\u0301", "e")])
-def test_symbols_have_the_room_that_they_take(symbol: str, plain: str):
+def test_wide_symbols_get_more_room_and_accents_none(symbol: str, plain: str):
     def widths(shown: str) -> list[float]:
         (completion,) = autocomplete(PrefixStepper([lambda prefix: torch.eye(4)[3]]), [(3,)])
         pictures = (

@@ -1,4 +1,4 @@
-"""Samples follow the distribution; what has probability zero never comes."""
+"""Samples follow the distribution of the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_frequencies_are_the_probabilities():
             assert hypothesis.probability == pytest.approx(everything[hypothesis.tokens])
 
 
-def test_a_generator_makes_it_repeatable():
+def test_samples_are_reproducible_with_a_generator():
     stepper = RecurrentStepper(torch.randn(3, 4, dtype=torch.float64))
     one, two, three = (
         sample(stepper, 5, max_length=9, generator=torch.Generator().manual_seed(seed))
@@ -41,7 +41,7 @@ def test_a_generator_makes_it_repeatable():
     assert one == two != three
 
 
-def test_what_has_not_ended_is_cut():
+def test_unfinished_samples_are_cut_at_the_length_limit():
     row = torch.tensor([0, 0, 0, 0.75, 0.25])
     (drawn,) = sample(PrefixStepper([lambda prefix: row]), 6, max_length=4)
     for hypothesis in drawn:
@@ -60,7 +60,7 @@ def test_a_token_of_probability_zero_is_never_drawn(dtype):
 
 
 @pytest.mark.parametrize("uniform", [0.0, 1 - 2**-53])
-def test_the_ends_of_the_unit_interval_are_drawn_right(uniform, monkeypatch):
+def test_the_smallest_and_largest_uniform_numbers_draw_possible_tokens(uniform, monkeypatch):
     monkeypatch.setattr(
         torch, "rand", lambda shape, **_: torch.full(shape, uniform, dtype=torch.float64)
     )
@@ -69,7 +69,7 @@ def test_the_ends_of_the_unit_interval_are_drawn_right(uniform, monkeypatch):
 
 
 @pytest.mark.parametrize("row", [[0.0] * 4, [float("nan")] * 4])
-def test_what_is_no_distribution_is_refused(row):
+def test_invalid_distributions_are_rejected(row):
     with pytest.raises(fenchel.FenchelError, match="probabilities"):
         sample(PrefixStepper([lambda prefix: torch.tensor(row)]), 2, max_length=3)
 
@@ -77,5 +77,5 @@ def test_what_is_no_distribution_is_refused(row):
 @pytest.mark.parametrize("argument", ["count", "max_length"])
 def test_sizes_must_be_positive(argument):
     arguments = {"count": 2, "max_length": 3, argument: 0}
-    with pytest.raises(fenchel.FenchelError, match=f"{argument} must be positive"):
+    with pytest.raises(fenchel.FenchelError, match=f"{argument} must be a positive integer"):
         sample(PrefixStepper([RandomModel(0)]), **arguments)

@@ -1,4 +1,4 @@
-"""Training never overwrites the results of a run that it cannot go on with."""
+"""Training never overwrites the results of a run that it cannot resume."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from fenchel import FenchelError
-from fenchel.training import fit as fit_function
 from fenchel.training.progress import Record
 from tests.training.small import fit_small
 
@@ -43,12 +42,12 @@ def contents(folder: Path) -> dict[Path, bytes]:
         ([CHECKPOINT, "metrics.json", "log.csv"], CHECKPOINT),
         ([CHECKPOINT, "best.pt", "log.csv"], CHECKPOINT),
         (["config.json"], "config.json"),
-        (["config.json", "codec.json", CHECKPOINT], f"config.json, {CHECKPOINT}"),
+        (["config.json", "processor.json", CHECKPOINT], f"config.json, {CHECKPOINT}"),
         (["best.pt"], "best.pt"),
     ],
 )
 @pytest.mark.parametrize("epochs", [2, 3])
-def test_results_that_cannot_be_gone_on_with_are_left(
+def test_results_that_cannot_be_resumed_are_left_unchanged(
     run: Path, removed: list[str], missing: str, epochs: int
 ):
     """Neither by the same call nor by one for more epochs."""
@@ -60,7 +59,7 @@ def test_results_that_cannot_be_gone_on_with_are_left(
     assert contents(run) == before
 
 
-def test_a_run_without_its_folder_of_checkpoints_is_left(run: Path):
+def test_a_run_without_its_folder_of_checkpoints_is_left_unchanged(run: Path):
     shutil.rmtree(run / "checkpoints")
     before = contents(run)
     with pytest.raises(FenchelError, match=f"got best.pt, .* without {CHECKPOINT}"):
@@ -68,7 +67,7 @@ def test_a_run_without_its_folder_of_checkpoints_is_left(run: Path):
     assert contents(run) == before
 
 
-def test_an_interrupted_run_without_checkpoints_is_left(tmp_path: Path):
+def test_an_interrupted_run_without_checkpoints_is_left_unchanged(tmp_path: Path):
     run = tmp_path / "run"
     assert not fit_small(run, epochs=3, max_seconds=1e-3).finished
     shutil.rmtree(run / "checkpoints")
@@ -78,14 +77,14 @@ def test_an_interrupted_run_without_checkpoints_is_left(tmp_path: Path):
     assert contents(run) == before
 
 
-def test_a_run_without_results_begins_again(run: Path, finished: Path):
+def test_a_run_without_results_starts_again(run: Path, finished: Path):
     for name in (*RESULTS, CHECKPOINT):
         (run / name).unlink()
     assert fit_small(run, epochs=2).finished
     assert_same_weights(run, finished)
 
 
-def test_a_run_stopped_before_its_first_checkpoint_was_due_goes_on(finished: Path, tmp_path: Path):
+def test_a_run_stopped_before_its_first_checkpoint_was_due_resumes(finished: Path, tmp_path: Path):
     class Stopped(Exception):
         pass
 
@@ -93,19 +92,19 @@ def test_a_run_stopped_before_its_first_checkpoint_was_due_goes_on(finished: Pat
         raise Stopped
 
     with pytest.raises(Stopped):
-        fit_small(tmp_path / "run", epochs=2, checkpoint_seconds=1e9, report=stop)
+        fit_small(tmp_path / "run", epochs=2, checkpoint_seconds=1e9, on_validation=stop)
     assert (tmp_path / "run" / "best.pt").exists()
     assert fit_small(tmp_path / "run", epochs=2).finished
     assert_same_weights(tmp_path / "run", finished)
 
 
-def test_a_run_that_another_process_has_finished_meanwhile_is_left(
+def test_a_run_that_another_process_has_finished_meanwhile_is_left_unchanged(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The folder was looked at before the other process had written anything."""
-    monkeypatch.setitem(fit_function.__globals__, "_checkpoint", lambda _: None)
+    monkeypatch.setattr("fenchel.training.fitting._checkpoint", lambda _: None)
     before = contents(run)
-    with pytest.raises(FenchelError, match="another process"):
+    with pytest.raises(FenchelError, match="another process has trained into"):
         fit_small(run, epochs=2)
     assert contents(run) == before
 

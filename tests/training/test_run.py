@@ -1,4 +1,4 @@
-"""The folder of a run: what is broken says so, and nothing in it is ever executed."""
+"""The folder of a run: broken files are refused, and nothing in it is ever executed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 from fenchel import FenchelError
-from fenchel.training import Run
+from fenchel.tasks import load_run
 from fenchel.training.files import load_tensors, save_tensors, write_atomically
 from tests.training.small import fit_small
 
@@ -44,60 +45,64 @@ def _edit(path: Path, change: Callable[[dict], object]) -> None:
 
 
 def test_a_whole_run_is_loaded(run: Path):
-    loaded = Run.load(run)
-    assert loaded.model_config.source_size == len(loaded.codec.source_vocabulary)
+    loaded = load_run(run)
+    assert loaded.task.model.source_size == len(loaded.processor.source_vocabulary)
     assert not loaded.model.training
 
 
 def test_no_run_at_all(tmp_path: Path):
     with pytest.raises(FenchelError, match=r"^no run found in .*: config\.json is missing$"):
-        Run.load(tmp_path)
+        load_run(tmp_path)
 
 
 def test_a_run_of_another_version(run: Path):
     _edit(run / "config.json", lambda state: state.update(format=99, version="7.0"))
-    with pytest.raises(FenchelError, match=r"\(written by fenchel '7\.0'.* format 1, got 99$"):
-        Run.load(run)
+    with pytest.raises(FenchelError, match=r"\(written by fenchel '7\.0'.* format 2, got 99$"):
+        load_run(run)
 
 
 @pytest.mark.parametrize(("text", "got"), [("[]", r"\[\]"), ("3", "3"), ("{}", "None")])
 def test_a_description_of_something_else(run: Path, text: str, got: str):
     (run / "config.json").write_text(text)
-    with pytest.raises(FenchelError, match=rf"config\.json .*must have format 1, got {got}$"):
-        Run.load(run)
+    with pytest.raises(FenchelError, match=rf"config\.json .*must have format 2, got {got}$"):
+        load_run(run)
 
 
 def test_a_run_with_an_unknown_setting(run: Path):
-    _edit(run / "config.json", lambda state: state["model"].update(flavour="sour"))
-    message = r"config\.json: model must not have the key 'flavour'$"
+    _edit(
+        run / "config.json", lambda state: state["recipe"]["task"]["model"].update(flavour="sour")
+    )
+    message = r"config\.json: recipe\.task\.model must not have the key 'flavour'$"
     with pytest.raises(FenchelError, match=message):
-        Run.load(run)
+        load_run(run)
 
 
-@pytest.mark.parametrize("name", ["config.json", "codec.json"])
+@pytest.mark.parametrize("name", ["config.json", "processor.json"])
 def test_a_description_cut_short(run: Path, name: str):
     _cut(run / name)
     with pytest.raises(FenchelError, match=rf"{name} must be JSON, got: "):
-        Run.load(run)
+        load_run(run)
 
 
-def test_a_codec_that_is_missing(run: Path):
-    (run / "codec.json").unlink()
-    with pytest.raises(FenchelError, match=r"codec\.json is missing$"):
-        Run.load(run)
+def test_a_processor_that_is_missing(run: Path):
+    (run / "processor.json").unlink()
+    with pytest.raises(FenchelError, match=r"processor\.json is missing$"):
+        load_run(run)
 
 
 def test_weights_cut_short(run: Path):
     _cut(run / "best.pt")
     with pytest.raises(FenchelError, match=r"best\.pt must be a whole file of tensors, got: "):
-        _ = Run.load(run).model
+        _ = load_run(run).model
 
 
 def test_weights_of_another_model(run: Path):
-    _edit(run / "config.json", lambda state: state["model"].update(hidden_size=16))
+    _edit(
+        run / "config.json", lambda state: state["recipe"]["task"]["model"].update(hidden_size=16)
+    )
     message = r"best\.pt must fit the configuration: .* must be \(.*\), got \(.*\)$"
     with pytest.raises(FenchelError, match=message):
-        _ = Run.load(run).model
+        _ = load_run(run).model
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"a0", b"1", b"<html></html>"])
@@ -109,8 +114,10 @@ def test_weights_that_are_none(tmp_path: Path, content: bytes):
 
 def test_a_run_before_its_first_validation(run: Path):
     (run / "best.pt").unlink()
-    with pytest.raises(FenchelError, match="once it was validated"):
-        _ = Run.load(run).model
+    with pytest.raises(
+        FenchelError, match=r"has no model yet: best\.pt is written by a validation"
+    ):
+        _ = load_run(run).model
 
 
 def test_a_checkpoint_cut_short(run: Path):
@@ -121,7 +128,9 @@ def test_a_checkpoint_cut_short(run: Path):
 
 def test_a_checkpoint_without_all_its_parts(run: Path):
     save_tensors(run / "checkpoints" / "last.ckpt", {"model": {}})
-    with pytest.raises(FenchelError, match=r"a checkpoint is whole.*got no optimizer"):
+    with pytest.raises(
+        FenchelError, match=r"last\.ckpt must have all parts, means, optimizer, .* is missing"
+    ):
         fit_small(run, epochs=2)
 
 
@@ -130,13 +139,18 @@ def _first_rows(checkpoint: dict) -> None:
         state["exp_avg"] = state["exp_avg"][:1].clone()
 
 
+def _longer_mean(checkpoint: dict) -> None:
+    checkpoint["means"]["loss"] = torch.zeros(3)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda parts: parts["optimizer"].clear(), r"optimizer must fit the model, got: .*param"),
         (lambda parts: parts["optimizer"].update(state=3), "optimizer must fit the model, got: "),
         (_first_rows, r"optimizer must fit the model, got exp_avg of shape \(1, 32\)"),
-        (lambda parts: parts.update(totals=torch.zeros(3)), "totals must be a vector of 7 sums"),
+        (lambda parts: parts.update(means=3), "means must be a dictionary, got 3"),
+        (_longer_mean, "means.loss must be a sum and a count"),
         (lambda parts: parts["model"].clear(), "must fit the configuration"),
         (lambda parts: parts.update(model=[]), r"weights in .*last\.ckpt must be a dictionary"),
     ],
@@ -160,11 +174,19 @@ class _Harm:
 
 
 @pytest.mark.parametrize(
-    "save", [torch.save, lambda value, path: path.write_bytes(pickle.dumps(value, protocol=2))]
+    ("save", "reason"),
+    [
+        (torch.save, "a request to run code, which is refused"),
+        (partial(torch.save, pickle_protocol=4), "damaged contents"),
+        (
+            lambda value, path: path.write_bytes(pickle.dumps(value, protocol=2)),
+            "File is not a zip file",
+        ),
+    ],
 )
-def test_a_file_that_wants_code_to_run_is_refused(tmp_path: Path, save: Callable):
+def test_a_file_that_would_execute_code_is_refused(tmp_path: Path, save: Callable, reason: str):
     save({"weights": _Harm(tmp_path / "harmed")}, tmp_path / "evil.pt")
-    with pytest.raises(FenchelError, match="must be a whole file of tensors"):
+    with pytest.raises(FenchelError, match=f"must be a whole file of tensors, got: {reason}$"):
         load_tensors(tmp_path / "evil.pt")
     assert not (tmp_path / "harmed").exists()
 
@@ -183,7 +205,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path: Path):
+def test_a_full_disk_is_reported_with_the_file_that_did_not_fit(tmp_path: Path):
     def fail(_: BinaryIO) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

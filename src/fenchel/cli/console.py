@@ -1,22 +1,42 @@
-"""Where the commands write: results to standard output, everything else to standard error."""
+"""What the commands print: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from fenchel.analysis.tables import Cell, shown
-from fenchel.cli.printable import UNSAFE, one_line, printable
+from fenchel.data.bad_items import BadItems
+from fenchel.printable import UNSAFE, one_line, printable
+from fenchel.report import Cell, format_cell
+from fenchel.training.progress import Record, validation_line
 
 WIDEST_TITLE = 76  # a longer one is broken rather than widening its table
-out = Console()
-notes = Console(stderr=True)
+
+
+class SafeConsole(Console):
+    """A console that escapes unsafe characters, whatever is printed: tasks print words of data files."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or not UNSAFE.search(segment.text):
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
+out = SafeConsole()
+notes = SafeConsole(stderr=True)
 
 
 def note(message: str) -> None:
@@ -27,6 +47,12 @@ def note(message: str) -> None:
 def warn(message: str) -> None:
     """Something that the person should know before trusting the results."""
     notes.print(plain(message, "yellow"), soft_wrap=True)
+
+
+def warn_skipped(bad: BadItems) -> None:
+    """Say which bad items of data files were skipped, if any."""
+    if bad.count:
+        warn(bad.summary)
 
 
 def plain(text: str, style: str = "") -> Text:
@@ -60,5 +86,33 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> 
         numeric = bool(body) and all(isinstance(row[k], int | float | None) for row in body)
         result.add_column(plain(name), justify="right" if numeric else "left", overflow="fold")
     for row in body:
-        result.add_row(*(plain(shown(value)) for value in row))
+        result.add_row(*(plain(format_cell(value)) for value in row))
     return result
+
+
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal; yields a function to call with the number of items done."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=notes, transient=True, disable=not notes.is_terminal
+    ) as progress:
+        task = progress.add_task(one_line(title), total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def on_validation(
+    describe: Callable[[Mapping[str, float]], list[str]], name: str = ""
+) -> Callable[[Record], None] | None:
+    """A function that prints every validation; None on a terminal, where the progress bar does."""
+
+    def print_record(record: Record) -> None:
+        line = validation_line(record, describe)
+        note(f"{name}: {line}" if name else line)
+
+    return None if notes.is_terminal else print_record

@@ -21,22 +21,20 @@ def list_all(
     as_json: AsJson = False,
 ) -> None:
     """List the recipes and the tables of the papers that can be reproduced."""
-    from fenchel.recipes import RECIPES, recipe, settings
-    from fenchel.recipes.meanings import meanings
-    from fenchel.recipes.reading import COLUMNS
+    from fenchel.recipes import RECIPES, make_recipe
     from fenchel.recipes.reproductions import TABLES
+    from fenchel.settings import describe
 
     if settings_of is not None:
-        chosen = recipe(settings_of)
-        values, said = settings(chosen), meanings(chosen)
+        settings = describe(make_recipe(settings_of))
         if as_json:
-            write_json(values)
+            write_json({each.path: each.value for each in settings})
         else:
             title = f"settings of {settings_of}, changed by --set key=value"
             rows = [
-                (key, _written(value), said.get(key, ""))
-                for key, value in values.items()
-                if key not in LABELS
+                (each.path, _written(each.value), each.meaning)
+                for each in settings
+                if each.path not in LABELS
             ]
             out.print(grid(title, ["setting", "value", "meaning"], rows))
         return
@@ -45,7 +43,7 @@ def list_all(
         recipes = {name: each.summary for name, each in made}
         write_json({"recipes": recipes, "tables": {n: t.summary for n, t in TABLES.items()}})
         return
-    rows = [(name, each.summary, COLUMNS[each.data.format]) for name, each in made]
+    rows = [(name, each.summary, each.task.columns) for name, each in made]
     title = f"recipes: {program()} train RECIPE"
     out.print(grid(title, ["recipe", "learns", "lines of a file"], rows))
     tables = [(name, table.summary) for name, table in TABLES.items()]
@@ -56,7 +54,9 @@ def list_all(
 def _written(value: object) -> str:
     """A value as --set takes it.
 
-    >>> _written("halve"), _written(None), _written(True), _written(0.5)
-    ('halve', 'none', 'true', '0.5')
+    >>> _written("halve"), _written(None), _written(True), _written(0.5), _written((1.0, 2.0))
+    ('halve', 'none', 'true', '0.5', '1.0,2.0')
     """
+    if isinstance(value, list | tuple):
+        return ",".join(map(_written, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

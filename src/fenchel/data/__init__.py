@@ -1,35 +1,24 @@
-"""Files to examples, examples to tensors."""
+"""Files to records, records to symbols, symbols to batches: what several tasks share."""
 
 from fenchel.data.batches import LengthBuckets
-from fenchel.data.codec import Codec
-from fenchel.data.encoded import Batch, Encoded
-from fenchel.data.example import Example
-from fenchel.data.included import shipped
-from fenchel.data.inflection import read_inflection
-from fenchel.data.official import check, official_sets
-from fenchel.data.parallel import read_parallel
+from fenchel.data.dataset import Dataset
+from fenchel.data.official import check_official, official_sets
+from fenchel.data.ragged import Ragged
+from fenchel.data.records import Record, read_records
 from fenchel.data.segmentation import Characters, Segmentation, Subwords, Words
-from fenchel.data.splits import read_official
-from fenchel.data.summarization import read_summarization, reuters_headlines
 from fenchel.data.vocabulary import Vocabulary
 
 __all__ = [
-    "Batch",
     "Characters",
-    "Codec",
-    "Encoded",
-    "Example",
+    "Dataset",
     "LengthBuckets",
+    "Ragged",
+    "Record",
     "Segmentation",
     "Subwords",
     "Vocabulary",
     "Words",
-    "check",
+    "check_official",
     "official_sets",
-    "read_inflection",
-    "read_official",
-    "read_parallel",
-    "read_summarization",
-    "reuters_headlines",
-    "shipped",
+    "read_records",
 ]

@@ -1,4 +1,4 @@
-"""Which examples make a batch: some of similar length, in an order that the seed decides."""
+"""Batches of examples of similar length, in an order that depends on the seed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fenchel.data.encoded import Encoded
-from fenchel.errors import rule
+from fenchel.checks import check_count
+from fenchel.data.dataset import Dataset
+from fenchel.errors import FenchelError
 
 
 class LengthBuckets:
-    """Batches of examples of similar length; each example is in one batch an epoch.
+    """Batches of examples of similar length; each example is in one batch per epoch.
 
     An epoch is shuffled, then sorted by length within stretches of `pool` batches, cut into batches,
     and these are shuffled. The result depends on the seed and the number of the epoch alone.
@@ -19,27 +20,29 @@ class LengthBuckets:
     Several processes share an epoch: process `rank` of `world` gets its part, all get equally many
     batches (a few are halved for that), and batches of one step are of similar length.
 
-    >>> from fenchel.data.ragged import Ragged
-    >>> lengths = Ragged([[4] * (1 + place % 5) for place in range(10)])
-    >>> buckets = LengthBuckets(Encoded(lengths, lengths), batch_size=4, shuffle=False)
+    >>> class Words:
+    ...     lengths = torch.tensor([[1 + place % 5] for place in range(10)])
+    ...     def __len__(self):
+    ...         return 10
+    >>> buckets = LengthBuckets(Words(), batch_size=4, shuffle=False)
     >>> [batch.tolist() for batch in buckets.batches(epoch=0)]
     [[0, 5, 1, 6], [2, 7, 3, 8], [4, 9]]
 
     Args:
         data: The examples.
-        batch_size: At most so many examples a batch.
-        batch_tokens: At most so many symbols a batch, sources and targets together, padding
-            included; a single longer example is a batch.
-        seed: Of the order.
-        rank: The number of this process.
-        world: The number of processes.
+        batch_size: Maximum number of examples per batch.
+        batch_tokens: Maximum number of symbols per batch, summed over the padded parts of an example
+            (such as source and target), padding included. A single longer example is a batch.
+        seed: Random seed of the order.
+        rank: Index of this process.
+        world: Number of processes.
         shuffle: If false, all examples are sorted by length, the same in every epoch.
-        pool: The batches that are sorted together.
+        pool: Number of batches that are sorted together.
     """
 
     def __init__(
         self,
-        data: Encoded,
+        data: Dataset,
         batch_size: int,
         *,
         batch_tokens: int | None = None,
@@ -49,24 +52,18 @@ class LengthBuckets:
         shuffle: bool = True,
         pool: int = 100,
     ) -> None:
-        positive = {
-            "batch_size": batch_size,
-            "batch_tokens": batch_tokens,
-            "world": world,
-            "pool": pool,
-        }
-        for name, value in positive.items():
-            if value is not None and value < 1:
-                raise rule(f"{name} must be positive", expected="at least 1", got=value)
-        if seed < 0:
-            raise rule("seed must not be negative", expected="at least 0", got=seed)
+        for name, value in (("batch_size", batch_size), ("world", world), ("pool", pool)):
+            check_count(value, name)
+        if batch_tokens is not None:
+            check_count(batch_tokens, "batch_tokens")
+        check_count(seed, "seed", least=0)
         if not 0 <= rank < world:
-            raise rule("rank is one of the processes", expected=f"0 to {world - 1}", got=rank)
+            raise FenchelError(f"rank must be from 0 to {world - 1}, got {rank}")
         if len(data) < world:
-            expected = f"at least {world} examples"
-            raise rule("every process has a batch", expected=expected, got=len(data))
-        self._source_lengths = data.source.lengths.numpy()
-        self._target_lengths = data.target.lengths.numpy()
+            raise FenchelError(
+                f"{world} processes require at least {world} examples, got {len(data)}"
+            )
+        self._lengths = data.lengths.numpy()
         self.batch_size, self.batch_tokens = batch_size, batch_tokens
         self.seed, self.rank, self.world = seed, rank, world
         self.shuffle, self.pool = shuffle, pool
@@ -83,28 +80,24 @@ class LengthBuckets:
         return [mine[cuts[step + self.rank] : cuts[step + self.rank + 1]] for step in steps]
 
     def _order(self, generator: np.random.Generator) -> np.ndarray:
-        count = len(self._source_lengths)
+        count = len(self._lengths)
         if not self.shuffle:
-            return np.lexsort((self._source_lengths, self._target_lengths))
+            return np.lexsort(tuple(self._lengths.T))
         order = generator.permutation(count)
         pool = np.arange(count) // (self.pool * self.batch_size)
-        keys = (self._source_lengths[order], self._target_lengths[order], pool)
-        return order[np.lexsort(keys)]
+        return order[np.lexsort((*self._lengths[order].T, pool))]
 
     def _cuts(self, order: np.ndarray) -> list[int]:
         """Where batches begin in the sorted examples, and the end."""
         if self.batch_tokens is None:
             return [*range(0, len(order), self.batch_size), len(order)]
-        sources = self._source_lengths[order].tolist()
-        targets = self._target_lengths[order].tolist()
-        cuts, widest_source, widest_target = [0], 0, 0
-        for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            widest_source, widest_target = max(widest_source, source), max(widest_target, target)
+        cuts, widest = [0], np.zeros(self._lengths.shape[1], np.int64)
+        for place, lengths in enumerate(self._lengths[order]):
+            widest = np.maximum(widest, lengths)
             size = place + 1 - cuts[-1]
-            tokens = size * (widest_source + widest_target)
-            if size > 1 and (size > self.batch_size or tokens > self.batch_tokens):
+            if size > 1 and (size > self.batch_size or size * widest.sum() > self.batch_tokens):
                 cuts.append(place)
-                widest_source, widest_target = source, target
+                widest = lengths
         return [*cuts, len(order)]
 
 

@@ -1,4 +1,4 @@
-"""The lines of a text file, read one at a time, with errors that name the file and the line.
+"""Text files read line by line, with errors that name the file and the line.
 
 Files are UTF-8, with or without a byte order mark; lines end with "\\n" or "\\r\\n". A file whose
 name ends with .xz or .gz is decompressed while it is read, and "-" is standard input.
@@ -17,131 +17,153 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
-from fenchel.errors import FenchelError, rule
+from fenchel.data.bad_items import BadItems
+from fenchel.errors import FenchelError
 
 STANDARD_INPUT = "-"
-LONGEST_LINE = 1_000_000  # characters
-MOST_BYTES = 4 * LONGEST_LINE  # no character has more than four bytes in UTF-8
-UNPACK: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
+MAX_CHARACTERS = 1_000_000  # of a line
+MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes per character
+DECOMPRESSORS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 
 
 class Lines:
-    """The lines of the file `name`: pairs of a number, from 1 on, and a text without its end.
+    """An iterator over the lines of a file: pairs of a number, starting at 1, and a text.
 
-    They can be iterated over once, and are read meanwhile. Blank lines at the end do not count.
+    Texts come without their line ends; a line of white space is "". Blank lines at the end of the
+    file are left out. The lines are read during the iteration, and can be iterated over only once.
+
+    Attributes:
+        path: The path of the file.
+        name: The name of the file in errors.
+        bad: What happens with lines that cannot be read; a line that is skipped is "".
+        first: The number and the text of the first line that is not blank.
     """
 
-    def __init__(self, name: str, lines: Iterator[tuple[int, str]]) -> None:
-        self.name = name
-        first = next(lines, None)
+    def __init__(self, path: str | PurePath, name: str, bad: BadItems) -> None:
+        self.path, self.name, self.bad = path, name, bad
+        self._unreadable: set[int] = set()
+        texts = _read_texts(path, name, self._skip)
+        filled = ((number, text) for number, text in enumerate(texts, start=1) if text.strip())
+        first = next(filled, None)
         if first is None:
-            raise FenchelError(f"{name} must have at least one line that is not blank")
-        self.first = first[1]
-        self._lines = chain([first], lines)
+            got = f"; {bad.summary}" if self._unreadable else ""
+            raise FenchelError(f"{name} must have at least one line that is not blank{got}")
+        self.first = first
+        self._filled = chain([first], filled)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        return self._lines
+        last = 0
+        for number, text in self._filled:
+            yield from ((blank, "") for blank in range(last + 1, number))
+            yield number, text
+            last = number
 
-    def error(self, number: int, statement: str, *, expected: object, got: object) -> FenchelError:
-        """The error for a rule that line `number` breaks."""
-        return rule(f"{self.name}, line {number}: {statement}", expected=expected, got=got)
+    def error(self, number: int, message: str) -> FenchelError:
+        """Return an error at line `number`."""
+        return _error(self.name, number, message)
+
+    def is_blank(self, number: int, text: str) -> bool:
+        """Whether a line is blank, and not one that could not be read and was skipped."""
+        return not text and number not in self._unreadable
+
+    def _skip(self, number: int, error: FenchelError) -> str:
+        self.bad.add(error)
+        self._unreadable.add(number)
+        return ""
 
 
-def read_lines(path: str | PurePath) -> Lines:
-    """Read the file at `path`.
+def read_lines(path: str | PurePath, bad: BadItems | None = None) -> Lines:
+    """Read the lines of a file; `bad` says what happens with those that cannot be read.
 
-    A file with no line in it is an error: nothing can be trained, predicted or scored with it. So is a
-    line of more than a million characters, which is refused before all of it is read.
+    Raises:
+        FenchelError: If the file cannot be read, has only blank lines, is not valid UTF-8, or has a
+            line of more than a million characters, which is not read to its end.
     """
     name = "standard input" if is_standard_input(path) else str(path)
-    return Lines(name, _without_blank_end(_texts(path, name)))
+    return Lines(path, name, bad or BadItems())
 
 
 def is_standard_input(path: str | PurePath) -> bool:
     return str(path) == STANDARD_INPUT
 
 
-def plain_name(path: str | PurePath) -> str:
-    """The name of a file without folders and without the ending of its compression.
+def uncompressed_name(path: str | PurePath) -> str:
+    """Return the name of a file without its folders and without .xz or .gz.
 
-    >>> plain_name("task1/german-dev.tsv.xz")
+    >>> uncompressed_name("task1/german-dev.tsv.xz")
     'german-dev.tsv'
     """
     name = PurePath(path)
-    return name.stem if name.suffix in UNPACK else name.name
+    return name.stem if name.suffix in DECOMPRESSORS else name.name
 
 
-def plain_or_packed(path: Path) -> Path | None:
-    """The file at `path`, or its compressed form beside it; None if neither is there."""
-    candidates = (path, *(path.with_name(path.name + ending) for ending in UNPACK))
+def find_file(path: Path) -> Path | None:
+    """Return `path` or, if there is no such file, the same with .xz or .gz; None if all are missing."""
+    candidates = (path, *(path.with_name(path.name + suffix) for suffix in DECOMPRESSORS))
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
 def count_lines(path: str | PurePath) -> int:
-    """How many lines a file has, blank ones included."""
+    """Return the number of lines of a file, including blank lines."""
     count, last = 0, b"\n"
-    with _opened(path) as file:
+    with _open(path) as file:
         while chunk := file.read(2**20):
             count, last = count + chunk.count(b"\n"), chunk[-1:]
     return count + (last != b"\n")
 
 
-def _without_blank_end(texts: Iterator[str]) -> Iterator[tuple[int, str]]:
-    """Numbered lines, up to the last that is not blank.
-
-    Blank lines are counted rather than kept, because there may be any number of them.
-    """
-    blank = 0
-    for number, text in enumerate(texts, start=1):
-        if not text.strip():
-            blank += 1
-            continue
-        yield from ((before, "") for before in range(number - blank, number))
-        blank = 0
-        yield number, text
-
-
-def _texts(path: str | PurePath, name: str) -> Iterator[str]:
-    """The lines of a file as text, without their ends."""
-    limit = len(BOM_UTF8) + MOST_BYTES + len(b"\r\n")
-    with _opened(path) as file:
+def _read_texts(
+    path: str | PurePath, name: str, skip: Callable[[int, FenchelError], str]
+) -> Iterator[str]:
+    """Read the lines of a file as text without line ends; `skip` replaces those that are none."""
+    limit = len(BOM_UTF8) + MAX_BYTES + len(b"\r\n")
+    with _open(path) as file:
         number = 0
-        while line := file.readline(limit):
+        while read := file.readline(limit):
             number += 1
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            line = read.removesuffix(b"\n").removesuffix(b"\r")
             if number == 1:
                 line = line.removeprefix(BOM_UTF8)
-            yield _text(line, name, number)
+            try:
+                text = _decode(line, name, number)
+            except FenchelError as error:
+                text = skip(number, error)
+                while len(read) == limit and not read.endswith(b"\n"):
+                    read = file.readline(limit)
+            yield text
 
 
-def _text(line: bytes, name: str, number: int) -> str:
+def _decode(line: bytes, name: str, number: int) -> str:
     try:
-        text = line.decode() if len(line) <= MOST_BYTES else None
+        text = line.decode() if len(line) <= MAX_BYTES else None
     except UnicodeDecodeError as error:
         got = f"the byte 0x{line[error.start]:02x} ({error.reason})"
-        raise FenchelError(f"{name}, line {number}: text must be UTF-8, got {got}") from error
-    if text is None or len(text) > LONGEST_LINE:
-        limit = f"must have at most {LONGEST_LINE:,} characters"
-        raise FenchelError(f"{name}, line {number} {limit}, got more")
+        raise _error(name, number, f"text must be UTF-8, got {got}") from error
+    if text is None or len(text) > MAX_CHARACTERS:
+        raise _error(name, number, f"line must have at most {MAX_CHARACTERS:,} characters")
     if "\0" in text:
-        raise FenchelError(f"{name}, line {number}: text must not contain NUL characters")
+        raise _error(name, number, "text must not contain NUL characters")
     return text
 
 
+def _error(name: str, number: int, message: str) -> FenchelError:
+    return FenchelError(f"{name}:{number}: {message}")
+
+
 @contextmanager
-def _opened(path: str | PurePath) -> Iterator[BinaryIO]:
-    """The file at `path` with its content as bytes; errors in reading it name the file."""
+def _open(path: str | PurePath) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes; errors while it is read name the file."""
     if is_standard_input(path):
         yield sys.stdin.buffer
         return
-    ending = PurePath(path).suffix
+    suffix = PurePath(path).suffix
     try:
-        with UNPACK.get(ending, open)(path, "rb") as file:
+        with DECOMPRESSORS.get(suffix, open)(path, "rb") as file:
             yield file
     except FenchelError:
         raise
     except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError) as error:
-        raise FenchelError(f"{path} must be whole {ending} data, got: {error}") from error
-    except (OSError, ValueError) as error:  # ValueError: no file can have this name
+        raise FenchelError(f"{path} must be complete {suffix} data, got: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: the name is not valid for any file
         got = error.strerror if isinstance(error, OSError) else error
         raise FenchelError(f"{path} must be a readable file, got: {got}") from error

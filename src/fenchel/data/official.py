@@ -1,6 +1,6 @@
-"""The public data sets of the papers: where they come from, and whether a folder holds them.
+"""The public data sets of the papers: their sources, and checks of local copies.
 
-Nothing is downloaded: every set has its own terms. `fenchel data` prints what stands here.
+Nothing is downloaded, because each data set has its own terms. `fenchel data` prints the list.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from fenchel.data.lines import count_lines, plain_or_packed
-from fenchel.errors import rule
+from fenchel.data.lines import count_lines, find_file
+from fenchel.errors import FenchelError
 
 ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".zip")
 INFLECTION_SPLITS = ("train-high", "train-medium", "train-low", "dev", "test")
@@ -23,12 +23,12 @@ class OfficialSet:
     """A public data set.
 
     Attributes:
-        name: As `fenchel data` calls it.
-        title: What it is.
-        url: Where it comes from.
-        licence: Under which terms, as its source states them.
-        lines: How many lines every file has, by its path in the unpacked folder.
-        folder: The folder that the files are in when unpacked, "" if they are at the top.
+        name: The name on the command line.
+        title: A description in one line.
+        url: The source.
+        licence: The terms stated by the source.
+        lines: The number of lines of each file, by its path in the unpacked folder.
+        folder: The folder with the files in the unpacked archive, "" if there is none.
     """
 
     name: str
@@ -41,81 +41,101 @@ class OfficialSet:
 
 @dataclass(frozen=True)
 class Check:
-    """What a folder holds of a data set.
+    """The result of `check_official`.
 
     Attributes:
-        data: The set.
-        folder: The folder looked at.
-        whole: The files that are there with as many lines as published.
-        missing: The files that are not there.
-        different: The files that have another number of lines: (path, published, found).
+        data: The data set.
+        folder: The folder that was checked.
+        matching: The files with the published number of lines.
+        missing: The files that are missing.
+        different: The files with another number of lines: (path, published, found).
     """
 
     data: OfficialSet
     folder: Path
-    whole: tuple[str, ...]
+    matching: tuple[str, ...]
     missing: tuple[str, ...]
     different: tuple[tuple[str, int, int], ...]
 
     @property
     def complete(self) -> bool:
-        """Whether every file is there and whole."""
+        """Whether all files are there with the published numbers of lines."""
         return not self.missing and not self.different
 
-    def report(self, most: int = 8) -> list[str]:
-        """The result as sentences, naming at most so many files of each kind."""
+    def report(self, limit: int = 8) -> list[str]:
+        """Return the result as sentences that name at most `limit` files of each kind."""
         total = len(self.data.lines)
-        sentences = [f"{self.folder}: {len(self.whole)} of {total} files of {self.data.name}."]
-        if not self.whole and not self.different:
-            packed = sorted(p.name for p in self.folder.iterdir() if p.name.endswith(ARCHIVES))
-            sentences += [f"{name} is there, and is to be unpacked first." for name in packed]
-        sentences += [f"{path} is missing." for path in self.missing[:most]]
-        if len(self.missing) > most:
-            sentences.append(f"{len(self.missing) - most} more are missing.")
-        for path, published, found in self.different[:most]:
+        sentences = [f"{self.folder}: {len(self.matching)} of {total} files of {self.data.name}."]
+        if not self.matching and not self.different:
+            archives = sorted(p.name for p in self.folder.iterdir() if p.name.endswith(ARCHIVES))
+            sentences += [f"{name} must be unpacked first." for name in archives]
+        sentences += [f"{path} is missing." for path in self.missing[:limit]]
+        if len(self.missing) > limit:
+            sentences.append(f"{len(self.missing) - limit} more files are missing.")
+        for path, published, found in self.different[:limit]:
             sentences.append(f"{path} has {found} lines instead of {published}.")
-        if len(self.different) > most:
-            sentences.append(f"{len(self.different) - most} more have other numbers of lines.")
+        if len(self.different) > limit:
+            more = len(self.different) - limit
+            sentences.append(f"{more} more files have another number of lines.")
         return sentences
 
 
-def check(name: str, folder: str | Path) -> Check:
-    """Look whether `folder` holds the set `name`, unpacked; files may be compressed."""
-    data = named(name)
+def check_official(name: str, folder: str | Path) -> Check:
+    """Check whether `folder` has all files of a data set, unpacked or each compressed."""
+    data = official_set(name)
     base = base_folder(data, folder)
-    whole, missing, different = [], [], []
+    matching, missing, different = [], [], []
     for path, published in data.lines.items():
-        file = plain_or_packed(base / path)
+        file = find_file(base / path)
         if file is None:
             missing.append(path)
         elif (found := count_lines(file)) != published:
             different.append((path, published, found))
         else:
-            whole.append(path)
-    return Check(data, base, tuple(whole), tuple(missing), tuple(different))
+            matching.append(path)
+    return Check(data, base, tuple(matching), tuple(missing), tuple(different))
 
 
-def named(name: str) -> OfficialSet:
-    """The set of this name."""
+def official_set(name: str) -> OfficialSet:
+    """Return the data set with this name."""
     sets = official_sets()
     if name not in sets:
-        raise rule("there is no such data set", expected=", ".join(sets), got=repr(name))
+        raise FenchelError(f"data set must be one of {', '.join(sets)}, got {name!r}")
     return sets[name]
 
 
 def base_folder(data: OfficialSet, folder: str | Path) -> Path:
-    """The folder that the files are in: `folder`, or the one inside it that comes with unpacking."""
+    """Return the folder with the files: `folder`, or the folder in it that the archive creates."""
     base = Path(folder)
     if not base.is_dir():
-        got = "a file" if base.exists() else "nothing"
-        raise rule(f"{base} holds {data.name}, unpacked", expected="a folder", got=got)
+        got = "a file" if base.exists() else "no such folder"
+        raise FenchelError(f"{base} must be a folder with {data.name}, unpacked, got {got}")
     return base / data.folder if data.folder and (base / data.folder).is_dir() else base
+
+
+def official_file(data: OfficialSet, folder: str | Path, path: str) -> Path:
+    """Return a file of a data set, perhaps compressed."""
+    base = base_folder(data, folder)
+    file = find_file(base / path)
+    if file is None:
+        raise FenchelError(f"{base} must contain {path} of {data.name} ({data.url})")
+    return file
 
 
 @cache
 def official_sets() -> dict[str, OfficialSet]:
-    """All sets, by name."""
-    sets = (_sigmorphon2018(), _multi30k(), _small_parallel_enja(), _reuters21578())
+    """Return all data sets by name."""
+    sets = (
+        _sigmorphon2018(),
+        _multi30k(),
+        _small_parallel_enja(),
+        _reuters21578(),
+        _daquar(),
+        _easy_vqa(),
+        _mulan(),
+        _imdb(),
+        _lingnli(),
+    )
     return {data.name: data for data in sets}
 
 
@@ -165,6 +185,31 @@ def _small_parallel_enja() -> OfficialSet:
     )
 
 
+def _imdb() -> OfficialSet:
+    return OfficialSet(
+        name="imdb",
+        title="IMDB: 50,000 film reviews, positive or negative, as one JSON object a line",
+        url="https://ai.stanford.edu/~amaas/data/sentiment/",
+        licence="none stated",
+        lines={"train.jsonl": 25000, "test.jsonl": 25000},
+    )
+
+
+def _lingnli() -> OfficialSet:
+    return OfficialSet(
+        name="lingnli",
+        title="LingNLI to train on, and the development and test sets of SNLI, in two folders",
+        url="https://github.com/Alicia-Parrish/ling_in_loop, https://nlp.stanford.edu/projects/snli/",
+        licence="LingNLI: none stated; SNLI: CC BY-SA 4.0",
+        lines={
+            "lingnli/train.tsv": 44983,
+            "lingnli/val.tsv": 7371,
+            "snli_devtest/dev.tsv": 9842,
+            "snli_devtest/test.tsv": 9824,
+        },
+    )
+
+
 def _reuters21578() -> OfficialSet:
     return OfficialSet(
         name="reuters21578",
@@ -172,4 +217,48 @@ def _reuters21578() -> OfficialSet:
         url="http://www.daviddlewis.com/resources/testcollections/reuters21578/",
         licence="research only",
         lines={"reuters21578.jsonl": 21578},
+    )
+
+
+def _daquar() -> OfficialSet:
+    return OfficialSet(
+        name="daquar",
+        title="DAQUAR: questions about 1,449 photographs of indoor scenes, one JSON object a line",
+        url="https://www.mpi-inf.mpg.de/departments/computer-vision-and-machine-learning/research/"
+        "vision-and-language/visual-turing-challenge",
+        licence="none stated for the questions; photographs of NYU Depth V2, research use",
+        lines={"qa.jsonl": 12468},
+    )
+
+
+def _easy_vqa() -> OfficialSet:
+    return OfficialSet(
+        name="easy_vqa",
+        title="easy-VQA: questions about 5,000 drawings of a single shape, one JSON object a line",
+        url="https://github.com/vzhou842/easy-VQA",
+        licence="MIT",
+        lines={"train_questions.jsonl": 38575, "test_questions.jsonl": 9673},
+    )
+
+
+def _mulan() -> OfficialSet:
+    counts = {
+        "scene/scene-train.arff": 1515,
+        "scene/scene-test.arff": 1500,
+        "scene/scene.xml": 9,
+        "emotions/emotions-train.arff": 473,
+        "emotions/emotions-test.arff": 284,
+        "emotions/emotions.xml": 9,
+        "birds/birds-train.arff": 605,
+        "birds/birds-test.arff": 606,
+        "birds/birds.xml": 22,
+        "cal500/cal500.arff": 748,
+        "cal500/cal500.xml": 177,
+    }
+    return OfficialSet(
+        name="mulan",
+        title="MULAN: scene, emotions, birds and cal500, sets of examples with several labels",
+        url="https://mulan.sourceforge.net/datasets-mlc.html",
+        licence="none stated there",
+        lines=counts,
     )

@@ -1,57 +1,45 @@
-"""Pictures of the maps, the losses and the densities, as in the papers' figures.
+"""Figures of the maps, the losses, the densities, attention heads and the results of a search.
 
-Every function draws on the axes it is given, or on a new figure of its own, and returns them; save
-with `fenchel.plot.curves(...).figure.savefig("curves.png")`. Nothing global is touched: no pyplot,
-no settings, no window. Matplotlib (the extra `fenchel[plot]`) is loaded at the first picture.
+Each function draws on the axes or the figure it is given, or on a new one, and returns it; save a
+figure with `fenchel.plot.curves(...).figure.savefig("curves.png")`. Global state is left alone:
+pyplot is not imported, and no settings are changed. Matplotlib (the extra `fenchel[plot]`) is
+imported when a function is called.
 """
 
-from fenchel.plot.alpha import ALPHAS, SCORES, alpha_bars, alpha_curves, alpha_sweep
-from fenchel.plot.attended import density_over_text, ellipse_over_image
-from fenchel.plot.binary import Map, curves, losses
-from fenchel.plot.families import densities
-from fenchel.plot.search import autocompletion, lattice
-from fenchel.plot.structured import regions, segments, three_scores, two_scores
-from fenchel.plot.style import (
-    ALPHA_RAMP,
-    FAINT,
-    GRID,
-    INK,
-    OTHER_COLOURS,
-    alpha_colour,
-    colours,
-    key,
-    new_figure,
-    style_axes,
+from fenchel.plot.continuous_attention import densities, density_over_text, ellipse_over_image
+from fenchel.plot.decoding import autocompletion, lattice
+from fenchel.plot.errors import courses_with_errors
+from fenchel.plot.heads import (
+    alpha_courses,
+    head_densities,
+    head_diversity,
+    head_histograms,
+    head_matrices,
 )
+from fenchel.plot.map_curves import alpha_bars, alpha_curves, alpha_sweep, curves, losses
+from fenchel.plot.structured import regions, three_scores, two_scores, weights_over_text
 from fenchel.plot.surfaces import simplex_surface
 
 __all__ = [
-    "ALPHAS",
-    "ALPHA_RAMP",
-    "FAINT",
-    "GRID",
-    "INK",
-    "OTHER_COLOURS",
-    "SCORES",
-    "Map",
     "alpha_bars",
-    "alpha_colour",
+    "alpha_courses",
     "alpha_curves",
     "alpha_sweep",
     "autocompletion",
-    "colours",
+    "courses_with_errors",
     "curves",
     "densities",
     "density_over_text",
     "ellipse_over_image",
-    "key",
+    "head_densities",
+    "head_diversity",
+    "head_histograms",
+    "head_matrices",
     "lattice",
     "losses",
-    "new_figure",
     "regions",
-    "segments",
     "simplex_surface",
-    "style_axes",
     "three_scores",
     "two_scores",
+    "weights_over_text",
 ]

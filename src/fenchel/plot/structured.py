@@ -1,51 +1,45 @@
-"""The structured maps: the figures 2 and 5 of the 2017 paper, segments and regions."""
+"""Structured maps: figures 2 and 5 of Niculae and Blondel (2017), and weights over texts and images."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 import fenchel
 from fenchel.checks import check_count, check_number
-from fenchel.errors import rule
-from fenchel.plot.attended import TURNED
-from fenchel.plot.binary import curves
-from fenchel.plot.given import named_maps, numbers, texts
-from fenchel.plot.style import GRID, INK, colours, key, new_figure, style_axes
+from fenchel.errors import FenchelError
+from fenchel.plot.inputs import Map, apply_map, as_named_maps, as_numbers, as_words
+from fenchel.plot.map_curves import curves
+from fenchel.plot.style import (
+    GRID,
+    INK,
+    ROTATED_WORD_WIDTH,
+    add_colour_bar,
+    add_legend,
+    colours,
+    draw_weights,
+    new_figure,
+    requires_matplotlib,
+    style_axes,
+)
 from fenchel.plot.surfaces import simplex_surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
     from fenchel.regularizers import Regularizer
 
-WORDS = [
-    "the",
-    "coach",
-    "said",
-    "that",
-    "a",
-    "band",
-    "is",
-    "playing",
-    "on",
-    "stage",
-    "at",
-    "the",
-    "concert",
-    "tonight",
-]
+SENTENCE = "the coach said that a band is playing on stage at the concert tonight"
+WORDS = SENTENCE.split()
 WORD_SCORES = (-0.6, 0.5, 0.1, -0.5, 0.8, 1.5, 1.2, 1.4, 0.5, 0.6, -0.3, -0.2, 1.3, 0.0)
-POINTS = 401
+POINTS = 401  # of a curve
 
 
 def regularizers(strength: float = 0.2) -> dict[str, Regularizer]:
-    """The Ω of the paper's figures by the names of their maps."""
+    """Return the regularizers of the paper's figures, by the names of their maps."""
     return {
         "softmax": fenchel.Shannon(),
         "sparsemax": fenchel.Gini(),
@@ -55,11 +49,12 @@ def regularizers(strength: float = 0.2) -> dict[str, Regularizer]:
     }
 
 
+@requires_matplotlib
 def two_scores(*, reach: float = 3.0, figure: Figure | None = None) -> Figure:
-    """Ω* and its gradient for the scores [t, 0]: smoothed maxima, and maps (figure 2).
+    """Draw Ω* and its gradient for the scores [t, 0]: smoothed maxima and maps (figure 2).
 
-    Ω* is drawn up to the constant that makes all of them meet max(t, 0) far out. Oscarmax is left
-    out: with two entries it is fusedmax.
+    Ω* is shifted by a constant so that it approaches max(t, 0) for large t. Oscarmax is left out:
+    for two entries, oscarmax with strength 2λ is fusedmax with strength λ.
     """
     reach = check_number(reach, name="reach", above=0)
     figure = new_figure(10.0, 3.8) if figure is None else figure
@@ -71,64 +66,84 @@ def two_scores(*, reach: float = 3.0, figure: Figure | None = None) -> Figure:
     for name, colour in zip(drawn, colours(drawn), strict=True):
         value = drawn[name].max(scores) - drawn[name].max(far) + 40.0
         left.plot(t.numpy(), value.numpy(), color=colour, linewidth=2, label=name)
-    style_axes(left, xlabel="score t", title=r"$\max_\Omega([t,\,0])$ up to a constant")
+    style_axes(left, xlabel="score t", title=r"$\Omega^*([t,\,0])$ up to a constant")
     left.set(xlim=(-reach, reach))
-    key(left, "upper left")
+    add_legend(left, "upper left")
     curves({name: omega.map for name, omega in drawn.items()}, reach=reach, ax=right)
     return figure
 
 
+@requires_matplotlib
 def three_scores(*, points: int = 121, figure: Figure | None = None) -> Figure:
-    """The surfaces of p₁ over the scores (t₁, t₂, 0), one a map (figure 5): plateaus are groups."""
+    """Draw p₂ over the scores (t₁, t₂, 0), one surface per map (figure 5).
+
+    The second entry has two neighbours, so fusedmax can join it to either side.
+    """
     figure = new_figure(12.5, 3.0) if figure is None else figure
     omegas = regularizers()
     for place, (name, omega) in enumerate(omegas.items(), start=1):
         ax: Any = figure.add_subplot(1, len(omegas), place, projection="3d")
-        simplex_surface(omega.map, title=name, points=points, ax=ax)
+        simplex_surface(omega.map, entry=2, title=name, points=points, ax=ax)
     return figure
 
 
-def segments(
+@requires_matplotlib
+def weights_over_text(
     words: Sequence[str] = WORDS,
     scores: Sequence[float] = WORD_SCORES,
-    maps: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
+    maps: Mapping[str, Map] | None = None,
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """What each map attends to in a sentence: equal neighbours have no border, zeros no colour."""
-    words, scores = texts(words), numbers(scores, "scores")
+    """Draw the weights of several maps over the words of a text, one row per map.
+
+    Darker is larger and white is exactly zero. A white line separates neighbours whose weights
+    differ, so words of a fused segment are joined.
+
+    Args:
+        words: The words.
+        scores: One score per word.
+        maps: A dictionary from names to maps; the structured maps and three others by default.
+        ax: The axes to draw on; a new figure by default.
+    """
+    words, scores = as_words(words), as_numbers(scores, "scores")
     if len(words) != len(scores):
-        expected, got = f"{len(words)} scores", len(scores)
-        raise rule("every word has a score", expected=expected, got=got)
-    if ax is None:
-        ax = new_figure(max(10.0, TURNED * len(words)), 2.6).subplots()
+        raise FenchelError(f"scores must have one entry per word ({len(words)}), got {len(scores)}")
     if maps is None:
         omegas = {**regularizers(), "oscarmax": fenchel.Oscar(0.11)}
         maps = {name: omega.map for name, omega in omegas.items()}
-    maps, shade = named_maps(maps), _shades()
+    maps = as_named_maps(maps)
+    if ax is None:
+        width = max(10.0, ROTATED_WORD_WIDTH * len(words))
+        ax = new_figure(width, 1.1 + 0.34 * len(maps)).subplots()
     x = torch.tensor(scores, dtype=torch.float64)
-    for depth, (_, each) in enumerate(maps.items()):
-        p = each(x)
-        for place, value in enumerate(p.tolist()):
-            face = shade(min(value / 0.5, 1.0) if value > 0 else torch.nan)
-            ax.bar(place, 0.84, width=1.0, bottom=-depth - 0.42, color=face)
-            if place and value != p[place - 1].item():
-                ax.plot([place - 0.5] * 2, [-depth - 0.42, -depth + 0.42], color="white", lw=2)
+    weights = torch.stack([apply_map(each, x) for each in maps.values()])
+    image = draw_weights(ax, weights, largest=weights.max().item())
     style_axes(ax)
+    ax.set(aspect="auto", ylim=(len(maps) - 0.5, -0.5))
+    ax.grid(False)
+    for row, p in enumerate(weights.tolist()):
+        ax.axhline(row - 0.5, color=GRID, linewidth=1.5)
+        for place in range(1, len(words)):
+            if p[place] != p[place - 1]:
+                ax.plot([place - 0.5] * 2, [row - 0.46, row + 0.46], color="white", linewidth=2)
     places = range(len(words))
     ax.set_xticks(places, words, rotation=35, ha="right", fontsize=10, parse_math=False)
-    ax.set_yticks([-depth for depth in range(len(maps))], list(maps), fontsize=10)
-    ax.set(xlim=(-0.5, len(words) - 0.5), ylim=(-len(maps) + 0.5, 0.5))
-    ax.grid(False)
+    ax.set_yticks(range(len(maps)), list(maps), fontsize=10, parse_math=False)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0, labelcolor=INK)
+    add_colour_bar(image, ax, "weight (white: 0)")
     return ax
 
 
+@requires_matplotlib
 def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = None) -> Figure:
-    """A noisy image of scores with two high regions, and what is attended of it, on one scale."""
-    check_count(size, "an image has pixels")
-    figure = new_figure(9.0, 2.6) if figure is None else figure
+    """Draw a noisy image of scores with two high regions, and the weights of three maps over it.
+
+    Darker is larger; in the weights, white is exactly zero. The weights share one colour scale.
+    """
+    check_count(size, "size")
+    figure = new_figure(10.0, 2.35) if figure is None else figure
     place = torch.arange(size, dtype=torch.float64)
     down, across = torch.meshgrid(place, place, indexing="ij")
     disc = ((down - 4).square() + (across - 4).square()).sqrt() < 3
@@ -136,28 +151,19 @@ def regions(*, strength: float = 0.03, size: int = 14, figure: Figure | None = N
     noise = torch.randn(size, size, generator=torch.Generator().manual_seed(0)).double()
     scores = 0.2 * disc + 0.18 * box + 0.04 * noise
     fused = fenchel.fusedmax2d(scores, strength)
-    attended = {
+    weights = {
         "softmax": fenchel.softmax(scores.flatten()).view_as(scores),
         "sparsemax": fenchel.sparsemax(scores.flatten()).view_as(scores),
         f"fusedmax2d, strength {strength:g}": fused,
     }
-    largest = max(p.max().item() for p in attended.values())
-    first, *others = figure.subplots(1, 1 + len(attended))
-    first.imshow(scores.numpy(), cmap=_shades())
-    for ax, p in zip(others, attended.values(), strict=True):
-        shown = torch.where(p > 0, p, torch.nan)
-        ax.imshow(shown.numpy(), cmap=_shades(), vmin=0, vmax=largest)
-    for ax, title in zip((first, *others), ("scores", *attended), strict=True):
+    largest = max(p.max().item() for p in weights.values())
+    first, *others = figure.subplots(1, 1 + len(weights))
+    scores_image = first.imshow(scores.numpy(), cmap="Greys")
+    images = [draw_weights(ax, p, largest) for ax, p in zip(others, weights.values(), strict=True)]
+    for ax, title in zip((first, *others), ("scores", *weights), strict=True):
         ax.set_title(title, color=INK, fontsize=11)
         ax.set(xticks=(), yticks=())
-        ax.spines[:].set_visible(False)
+        ax.spines[:].set_color(GRID)
+    add_colour_bar(scores_image, first, "score")
+    add_colour_bar(images[-1], others, "weight (white: 0)")
     return figure
-
-
-def _shades() -> Colormap:
-    """The scale of all weights here: larger is darker, and grey what has none."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    darker = torch.linspace(0.08, 0.88, 256).numpy()
-    return ListedColormap(colormaps["viridis_r"](darker)).with_extremes(bad=GRID)

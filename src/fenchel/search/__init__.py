@@ -1,14 +1,12 @@
-"""Search over sequences whose probabilities may be exactly zero, with proofs of what was found."""
+"""Search over sequences whose probabilities may be exactly zero, with certificates of optimality."""
 
-from fenchel.search.answers import Answer, Hypothesis
 from fenchel.search.beam import beam_search
 from fenchel.search.completion import Completion, CompletionStep, autocomplete
-from fenchel.search.ensemble import Ensemble
 from fenchel.search.exact import exact_search, support
+from fenchel.search.hypotheses import Answer, Hypothesis
 from fenchel.search.lattice import Edge, Lattice
-from fenchel.search.prefixes import PrefixStepper
 from fenchel.search.sampling import sample
-from fenchel.search.stepper import BOS, EOS, State, Stepper
+from fenchel.search.stepper import BOS, EOS, Ensemble, PrefixStepper, State, Stepper
 
 __all__ = [
     "BOS",

@@ -1,4 +1,4 @@
-"""Autocompletion: the tokens a model thinks possible at every step along a sequence."""
+"""Autocompletion: the tokens that a model considers possible at each step of a sequence."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from operator import index
 import torch
 from torch import Tensor
 
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.search.labels import Symbols, labels, percent
-from fenchel.search.largest import largest
-from fenchel.search.sizes import marks, positive
-from fenchel.search.soundness import Soundness, bounded, summarize
 from fenchel.search.stepper import BOS, EOS, Stepper, step
+from fenchel.search.topk import stable_topk
+from fenchel.search.validate import (
+    ProbabilityCheck,
+    check_positive,
+    check_token_ids,
+    clamp_probabilities,
+    row_statistics,
+)
 
 
 @dataclass(frozen=True)
 class CompletionStep:
-    """One step: the token that was taken, and the most probable ones, best first.
+    """The token taken at one step, and the most probable candidates, best first.
 
-    `support` is the number of tokens of non-zero probability; there can be more of them than
-    `candidates`, and `token` need not be among them.
+    `support` is the number of tokens of non-zero probability. It may exceed the number of
+    `candidates`, and `token` need not be one of them.
     """
 
     token: int
@@ -33,28 +38,32 @@ class CompletionStep:
 
     @property
     def certain(self) -> bool:
-        """Whether the model gives all probability to the token that was taken."""
+        """Whether the model gives all probability to the token taken."""
         return self.support == 1 and self.probability > 0
 
 
 @dataclass(frozen=True)
 class Completion:
-    """The steps along one sequence, its end included (figure 2 of Peters, Niculae, Martins, 2019)."""
+    """The steps of one sequence, including its end (figure 2 of Peters, Niculae, Martins, 2019)."""
 
     steps: tuple[CompletionStep, ...]
 
     def spans(self) -> tuple[tuple[CompletionStep, ...], ...]:
-        """The steps, with runs of certain ones together: what could be completed at once."""
+        """Group consecutive certain steps, which could be completed at once."""
         numbered = enumerate(self.steps)
         runs = groupby(numbered, key=lambda pair: -1 if pair[1].certain else pair[0])
         return tuple(tuple(step for _, step in run) for _, run in runs)
 
     def text(self, symbols: Symbols, *, eos: int = EOS, end: str = "■") -> str:
-        """A line a span: a run of certain tokens, or the candidates with the one taken in brackets."""
-        name = labels(symbols)
+        """Format the completion for a terminal, one line per span.
+
+        A line lists either certain tokens, or the candidates of one step with the token taken in
+        brackets.
+        """
+        label = labels(symbols)
 
         def shown(token: int) -> str:
-            return end if token == eos else name(token)
+            return end if token == eos else label(token)
 
         lines = []
         for span in self.spans():
@@ -85,11 +94,15 @@ def autocomplete(
     bos: int = BOS,
     eos: int = EOS,
 ) -> list[Completion]:
-    """What the model thinks possible at each step of one given sequence a sentence.
+    """Return the candidates of the model at each step of a given sequence.
 
-    The sequences (without the marks of begin and end) are fed to the model token by token: gold
-    targets, or the tokens of an answer's `best`. Steps where one token has all the probability
-    need no typing.
+    Args:
+        stepper: The model.
+        sequences: One sequence per sentence, without begin and end tokens: a reference, or the
+            tokens of an answer's `best`. The model is fed these tokens.
+        candidates: The largest number of candidates returned per step.
+        bos: The begin token.
+        eos: The end token.
 
     >>> from fenchel import search
     >>> rows = torch.tensor([[0, 0, 0, 1.0, 0], [0, 0, 0, 0.25, 0.75], [0, 0, 1, 0, 0]])
@@ -100,54 +113,57 @@ def autocomplete(
     ? b 75.0 %   [a] 25.0 %
     → ■
     """
-    positive(candidates=candidates)
-    marks(bos=bos, eos=eos)
+    check_positive(candidates=candidates)
+    check_token_ids(bos=bos, eos=eos)
     if len(sequences) != stepper.batch_size:
-        raise rule(
-            "one sequence a sentence", expected=f"{stepper.batch_size} of them", got=len(sequences)
+        raise FenchelError(
+            f"sequences must contain one sequence per sentence ({stepper.batch_size}), "
+            f"got {len(sequences)}"
         )
-    given = [[index(token) for token in tokens] for tokens in sequences]
-    longest = max(map(len, given), default=0) + 1
-    padded = [[*tokens, *[eos] * (longest - len(tokens))] for tokens in given]
+    unpadded = [[index(token) for token in tokens] for tokens in sequences]
+    longest = max(map(len, unpadded), default=0) + 1
+    padded = [[*tokens, *[eos] * (longest - len(tokens))] for tokens in unpadded]
     targets = torch.tensor(padded, dtype=torch.int64, device=stepper.device).view(-1, longest)
     tokens = torch.full_like(targets[:, :1], bos)
-    ends = torch.tensor([[len(of_row)] for of_row in given], device=stepper.device)
-    state, steps, sound = stepper.start(1), [], Soundness(stepper.device)
+    lengths = torch.tensor([[len(row)] for row in unpadded], device=stepper.device)
+    state, steps, check = stepper.start(1), [], ProbabilityCheck(stepper.device)
     for length in range(longest):
         probabilities, state = step(stepper, tokens, state, eos)
         if not steps:
-            _check_known(padded, probabilities.shape[-1])
-        sound.look(summarize(probabilities), ends < length)
+            _check_vocabulary(padded, probabilities.shape[-1])
+        check.add(row_statistics(probabilities), unused=lengths < length)
         tokens = targets[:, length : length + 1]
         steps.append(_step(probabilities.squeeze(1), tokens, candidates))
-    sound.check()
+    check.raise_if_invalid()
     rows = [torch.stack(parts, 1).tolist() for parts in zip(*steps, strict=True)]
     return [
         Completion(
-            tuple(_completed(*step) for step in list(zip(*of_row, strict=True))[: length + 1])
+            tuple(_completion_step(*step) for step in list(zip(*row, strict=True))[: length + 1])
         )
-        for length, *of_row in zip(map(len, given), padded, *rows, strict=True)
+        for length, *row in zip(map(len, unpadded), padded, *rows, strict=True)
     ]
 
 
-def _check_known(sequences: list[list[int]], size: int) -> None:
-    """Refuse tokens outside the vocabulary, which a GPU would answer with an abort."""
+def _check_vocabulary(sequences: list[list[int]], size: int) -> None:
+    """Raise for tokens outside the vocabulary, on which a CUDA kernel would abort the process."""
     outside = {token for tokens in sequences for token in tokens if not 0 <= token < size}
     if outside:
-        expected, got = f"tokens from 0 to {size - 1}", f"{sorted(outside)}"
-        raise rule("sequences are of the model's tokens", expected=expected, got=got)
+        raise FenchelError(
+            f"sequences must contain tokens in [0, {size - 1}], got {sorted(outside)}"
+        )
 
 
 def _step(probabilities: Tensor, tokens: Tensor, candidates: int) -> tuple[Tensor, ...]:
-    """Of rows (B, V): the probability of the tokens, the candidates, theirs, and the support."""
+    """Return the probabilities of `tokens`, the candidates, theirs, and the support of rows (B, V)."""
     count = min(candidates, probabilities.shape[-1])
-    best, places = largest(probabilities, count)
+    best, indices = stable_topk(probabilities, count)
     taken = probabilities.gather(-1, tokens).squeeze(-1)
-    return bounded(taken), places, bounded(best), (probabilities > 0).sum(-1)
+    support = (probabilities > 0).sum(-1)
+    return clamp_probabilities(taken), indices, clamp_probabilities(best), support
 
 
-def _completed(
-    token: int, probability: float, places: list[int], best: list[float], support: int
+def _completion_step(
+    token: int, probability: float, indices: list[int], best: list[float], support: int
 ) -> CompletionStep:
-    possible = tuple((place, p) for place, p in zip(places, best, strict=True) if p > 0)
-    return CompletionStep(token, probability, possible, support)
+    candidates = tuple((index, p) for index, p in zip(indices, best, strict=True) if p > 0)
+    return CompletionStep(token, probability, candidates, support)

@@ -1,4 +1,4 @@
-"""Exact search: the most probable sequences with a proof, or the whole support."""
+"""Exact search by branch and bound: the most probable sequences, or the whole support."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from fenchel.search.answers import Answer
-from fenchel.search.beam import NEVER, beam_search
-from fenchel.search.frontier import Prefix, Sentence, Storage, most_waiting
-from fenchel.search.sizes import positive
-from fenchel.search.soundness import Soundness, bounded, summarize
+from fenchel.search.beam import NEG_INF, beam_search
+from fenchel.search.frontier import Frontier, Prefix, StateStorage, busiest_depth
+from fenchel.search.hypotheses import Answer
 from fenchel.search.stepper import BOS, EOS, Stepper, step
+from fenchel.search.validate import (
+    ProbabilityCheck,
+    check_positive,
+    clamp_probabilities,
+    row_statistics,
+)
 
 
 @torch.no_grad()
@@ -25,20 +29,21 @@ def exact_search(
     bos: int = BOS,
     eos: int = EOS,
 ) -> list[Answer]:
-    """Find the `answers` most probable of all sequences, by branch and bound, and prove it.
+    """Find the `answers` most probable of all sequences by branch and bound, with a proof.
 
-    A beam search of this width comes first. Where it is no proof, every prefix more probable
-    than the last of the answers so far is continued, `width` prefixes a sentence at once, the
-    longest first: no prefix is ever less probable than what begins with it, so the others cannot
-    matter. After `nodes` prefixes of a sentence the search gives up; `certified` tells.
+    A beam search of this width comes first. If it proves nothing, every prefix that is more
+    probable than the last of the `answers` found so far is expanded, `width` prefixes per sentence
+    at a time, the longest first. A sequence is never more probable than its prefixes, so the other
+    prefixes can be ignored. The search of a sentence gives up after expanding `nodes` prefixes;
+    `Answer.certified` says whether there is a proof.
 
-    The number of prefixes above the bound is small for sparse models and for peaked dense ones;
-    it can grow exponentially with the length for flat ones. The prefixes of a call have one
-    length, so that states may grow with it (key–value caches).
+    Few prefixes lie above the bound for sparse models and for peaked dense ones; for flat
+    distributions their number can grow exponentially with the length. The prefixes of one call of
+    the stepper have the same length, so that states may grow with it (key–value caches).
 
     >>> from fenchel import search
     >>> first, garden = torch.tensor([0, 0, 0, 0.6, 0.4]), torch.tensor([0, 0, 0.5, 0.3, 0.2])
-    >>> def probabilities(prefix):  # the likelier first token leads into uncertainty
+    >>> def probabilities(prefix):  # the more probable first token leads into uncertainty
     ...     return (garden if prefix[:1] == (3,) else torch.eye(5)[2]) if prefix else first
     >>> stepper = search.PrefixStepper([probabilities])
     >>> search.beam_search(stepper, width=1, max_length=9)[0].best.tokens
@@ -47,21 +52,21 @@ def exact_search(
     >>> answer.best.tokens, round(answer.best.probability, 3), answer.certified
     ((4,), 0.4, True)
     """
-    positive(nodes=nodes)
-    known = beam_search(
+    check_positive(nodes=nodes)
+    initial = beam_search(
         stepper, width=width, max_length=max_length, answers=answers, bos=bos, eos=eos
     )
-    sentences = [Sentence(answer, answers) for answer in known]
-    for sentence in sentences:
-        if _proven(sentence.known, answers):
-            sentence.waiting.clear()
-    search = _Search(stepper, sentences, width, max_length, (bos, eos))
-    while (depth := most_waiting(search.sentences, width)) is not None:
-        search.drop_idle_sentences()
+    frontiers = [Frontier(answer, answers) for answer in initial]
+    for frontier in frontiers:
+        if _proven(frontier.initial, answers):
+            frontier.prefixes.clear()
+    search = _BranchAndBound(stepper, frontiers, width, max_length, (bos, eos))
+    while (depth := busiest_depth(search.frontiers, width)) is not None:
+        search.drop_finished_sentences()
         search.expand(depth)
-        for sentence in search.sentences:
-            sentence.keep(nodes - sentence.nodes)
-    return [s.answer() if s.nodes else s.known for s in sentences]
+        for frontier in search.frontiers:
+            frontier.prune(nodes - frontier.expanded)
+    return [f.answer() if f.expanded else f.initial for f in frontiers]
 
 
 def support(
@@ -74,9 +79,10 @@ def support(
     bos: int = BOS,
     eos: int = EOS,
 ) -> list[Answer]:
-    """All sequences of non-zero probability, best first, if they are at most `limit`: `complete`.
+    """Find all sequences of non-zero probability, the most probable first, if there are at most `limit`.
 
-    If there are more, the `limit` most probable of them, and `dropped` bounds the others.
+    The answer is then `complete`. If there are more, it holds the `limit` most probable ones, and
+    `dropped` bounds the others.
 
     >>> from fenchel import search
     >>> row = torch.tensor([0, 0, 0.5, 0.25, 0.25])
@@ -85,98 +91,98 @@ def support(
     >>> answer.complete, len(answer.hypotheses), sum(h.probability for h in answer.hypotheses)
     (True, 7, 1.0)
     """
-    positive(limit=limit)
+    check_positive(limit=limit)
     return exact_search(
         stepper, max_length=max_length, answers=limit, width=width, nodes=nodes, bos=bos, eos=eos
     )
 
 
 def _proven(answer: Answer, answers: int) -> bool:
-    """Whether these are the `answers` most probable sequences, or all there are."""
+    """Whether these are the `answers` most probable sequences, or all of them."""
     last = answer.hypotheses[-1]
     enough = len(answer.hypotheses) == answers and last.finished
     return answer.complete or (enough and answer.dropped <= last.probability)
 
 
-class _Search:
-    """The sentences that are searched, their stepper, and the states of their prefixes."""
+class _BranchAndBound:
+    """A batch of sentences that are searched together: their frontiers, stepper and model states."""
 
     def __init__(
         self,
         stepper: Stepper,
-        sentences: list[Sentence],
+        frontiers: list[Frontier],
         width: int,
         max_length: int,
-        marks: tuple[int, int],
+        special_tokens: tuple[int, int],
     ) -> None:
-        self.stepper, self.sentences = stepper, sentences
+        self.stepper, self.frontiers = stepper, frontiers
         self.width, self.max_length = width, max_length
-        self.bos, self.eos = marks
-        self.storages = {0: Storage(stepper.start(width))}
-        self.sound = Soundness(stepper.device)
+        self.bos, self.eos = special_tokens
+        self.storages = {0: StateStorage(stepper.start(width))}
+        self.check = ProbabilityCheck(stepper.device)
 
     def expand(self, depth: int) -> None:
-        """Continue up to `width` prefixes of this length of every sentence by all tokens."""
-        popped = [sentence.pop(depth, self.width) for sentence in self.sentences]
+        """Extend up to `width` prefixes of length `depth` per sentence by all tokens."""
+        popped = [frontier.pop(depth, self.width) for frontier in self.frontiers]
         if not any(popped):
             return
-        tokens = self._table(
+        tokens = self._padded(
             [[p.tokens[-1] if p.tokens else self.bos for p in row] for row in popped]
         )
-        slots = self._table([[p.slot for p in row] for row in popped])
+        slots = self._padded([[p.slot for p in row] for row in popped])
         probabilities, state = step(
             self.stepper, tokens, self.storages[depth].read(slots), self.eos
         )
-        kept = self._children(popped, probabilities)
+        new_slots = self._add_extensions(popped, probabilities)
         if depth == self.max_length:
             return
-        needed = 1 + max((slot for row in kept for slot in row), default=0)
+        needed = 1 + max((slot for row in new_slots for slot in row), default=0)
         if depth + 1 not in self.storages:
-            self.storages[depth + 1] = Storage(pytree.tree_map(_copy, state))
-        self.storages[depth + 1].write(self._table(kept), state, needed)
+            self.storages[depth + 1] = StateStorage(pytree.tree_map(_copy, state))
+        self.storages[depth + 1].write(self._padded(new_slots), state, needed)
 
-    def _children(self, popped: list[list[Prefix]], probabilities: Tensor) -> list[list[int]]:
-        """Let the continuations wait or end; the slots that the new states must go to."""
+    def _add_extensions(self, popped: list[list[Prefix]], probabilities: Tensor) -> list[list[int]]:
+        """Add the extensions above the bound to the frontiers; return the slots of the new states."""
         device = probabilities.device
-        bounds = [[sentence.bound] for sentence in self.sentences]
-        scores = self._table([[-p.cost for p in row] for row in popped], NEVER)
-        self.sound.look(summarize(probabilities), scores == NEVER)
-        self.sound.check()
-        joint = scores.unsqueeze(-1) + bounded(probabilities).log()
+        bounds = [[frontier.bound] for frontier in self.frontiers]
+        scores = self._padded([[-p.cost for p in row] for row in popped], NEG_INF)
+        self.check.add(row_statistics(probabilities), unused=scores == NEG_INF)
+        self.check.raise_if_invalid()
+        joint = scores.unsqueeze(-1) + clamp_probabilities(probabilities).log()
         above = joint > torch.tensor(bounds, dtype=torch.float64, device=device).unsqueeze(-1)
-        lost = joint.masked_fill(above, NEVER).flatten(1).amax(-1).tolist()
-        for sentence, value in zip(self.sentences, lost, strict=True):
-            sentence.cut = max(sentence.cut, value)
-        kept = [[0] * len(row) for row in popped]
-        places, values = above.nonzero().tolist(), joint[above].tolist()
-        for (row, place, token), score in zip(places, values, strict=True):
-            sentence, prefix = self.sentences[row], popped[row][place].tokens
+        best_below = joint.masked_fill(above, NEG_INF).flatten(1).amax(-1).tolist()
+        for frontier, score in zip(self.frontiers, best_below, strict=True):
+            frontier.cut = max(frontier.cut, score)
+        slots = [[0] * len(row) for row in popped]
+        indices, values = above.nonzero().tolist(), joint[above].tolist()
+        for (row, place, token), score in zip(indices, values, strict=True):
+            frontier, prefix = self.frontiers[row], popped[row][place].tokens
             if token == self.eos:
-                sentence.finish(prefix, score)
+                frontier.add_finished(prefix, score)
             elif len(prefix) == self.max_length:
-                sentence.cut = max(sentence.cut, score)
+                frontier.cut = max(frontier.cut, score)
             else:
-                if not kept[row][place]:
-                    kept[row][place] = sentence.free_slot(len(prefix) + 1)
-                sentence.push((*prefix, token), score, kept[row][place])
-        return kept
+                if not slots[row][place]:
+                    slots[row][place] = frontier.free_slot(len(prefix) + 1)
+                frontier.push((*prefix, token), score, slots[row][place])
+        return slots
 
-    def drop_idle_sentences(self) -> None:
-        """Search on with the sentences that have something left, once they are at most half."""
-        busy = [place for place, sentence in enumerate(self.sentences) if sentence.waiting]
+    def drop_finished_sentences(self) -> None:
+        """Stop computing finished sentences, once they are at least half of the batch."""
+        active = [row for row, frontier in enumerate(self.frontiers) if frontier.prefixes]
         select = getattr(self.stepper, "select", None)
-        if select is None or 2 * len(busy) > len(self.sentences):
+        if select is None or 2 * len(active) > len(self.frontiers):
             return
-        rows = torch.tensor(busy, device=self.stepper.device)
+        rows = torch.tensor(active, device=self.stepper.device)
         self.stepper = select(rows)
-        self.sentences = [self.sentences[place] for place in busy]
+        self.frontiers = [self.frontiers[row] for row in active]
         for storage in self.storages.values():
             storage.take(rows)
 
-    def _table(self, rows: list[list], filling: float = 0) -> Tensor:
-        """Lists of up to `width` numbers as a tensor (B, width)."""
-        full = [[*row, *[filling] * (self.width - len(row))] for row in rows]
-        dtype = torch.float64 if filling == NEVER else torch.int64
+    def _padded(self, rows: list[list], padding: float = 0) -> Tensor:
+        """Pad lists of up to `width` numbers to a tensor (B, width)."""
+        full = [[*row, *[padding] * (self.width - len(row))] for row in rows]
+        dtype = torch.float64 if padding == NEG_INF else torch.int64
         return torch.tensor(full, dtype=dtype, device=self.stepper.device)
 
 

@@ -5,28 +5,29 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 
 Label = Callable[[int], str]
 Symbols = Label | Sequence[str]
 
 
 def labels(symbols: Symbols) -> Label:
-    """Token ↦ text, from a function or from the list of all symbols."""
+    """Return a function from tokens to text, given such a function or the list of all symbols."""
     if callable(symbols):
         return symbols
 
     def label(token: int) -> str:
         if not 0 <= token < len(symbols):
-            expected, got = f"more than {token} of them", len(symbols)
-            raise rule("every token has a symbol", expected=expected, got=got)
+            raise FenchelError(
+                f"symbols must contain every token, got {len(symbols)} symbols and token {token}"
+            )
         return symbols[token]
 
     return label
 
 
 def percent(probability: float) -> str:
-    """A probability for a reader: what is not 0 or 1 is not shown as if it were.
+    """Format a probability; only exactly 0 and 1 (up to rounding) are shown as 0 % and 100 %.
 
     >>> [percent(p) for p in (1.0, 0.99999, 0.6642, 0.00001, 0.0)]
     ['100 %', '>99.9 %', '66.4 %', '<0.1 %', '0 %']
@@ -40,10 +41,10 @@ def percent(probability: float) -> str:
     return "100 %" if probability > 1 - 1e-9 else ">99.9 %"
 
 
-def columns(text: str) -> int:
-    """How many columns of a terminal a text takes: two for wide letters, none for accents.
+def display_width(text: str) -> int:
+    """Return the columns that a text takes in a terminal: 2 per wide character, 0 per accent.
 
-    >>> columns("draw"), columns("日本"), columns("e" + chr(0x301))
+    >>> display_width("draw"), display_width("日本"), display_width("e" + chr(0x301))
     (4, 4, 1)
     """
     return sum(

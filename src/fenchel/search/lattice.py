@@ -1,20 +1,21 @@
-"""The sequences of an answer as one graph: what they share is drawn once."""
+"""The sequences of an answer as a prefix tree, and its drawing in a terminal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fenchel.search.answers import Answer
-from fenchel.search.labels import Label, Symbols, columns, labels, percent
+from fenchel.search.hypotheses import Answer
+from fenchel.search.labels import Label, Symbols, display_width, labels, percent
 
 END, CUT = "■", "…"
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A token (None: the end of the sequence) that leads from one node to another.
+    """A token that leads from one node to another; None is the end of the sequence.
 
-    `probability` is conditional on the prefix, `mass` that of everything that goes this way.
+    `mass` is the total probability of the sequences through this edge, `probability` its share of
+    the mass of the source node.
     """
 
     source: int
@@ -28,10 +29,10 @@ class Edge:
 class Lattice:
     """The prefix tree of an answer's hypotheses (figure 1 of Peters, Niculae and Martins, 2019).
 
-    Nodes are prefixes, the empty one first; behind the edge with the token None, whole sequences.
-    The probability of an edge is the share of its prefix's probability that goes this way: the
-    model's own conditional probability if the answer is complete, otherwise relative to the
-    sequences that are known. The edges of a node come with the most probable first.
+    Nodes are prefixes, the empty one first; an edge with the token None leads to a finished
+    sequence. The probability of an edge is the model's conditional probability if the answer is
+    complete; otherwise it is relative to the answers that were found. The edges that leave a node
+    are sorted by probability, the largest first.
 
     >>> from fenchel.search import Answer, Hypothesis
     >>> ways = (((0, 1), -0.288), ((0, 2, 3), -1.386))
@@ -51,17 +52,17 @@ class Lattice:
 
     @classmethod
     def of(cls, answer: Answer) -> Lattice:
-        """The lattice of an answer, as `beam_search`, `exact_search` or `support` return it.
+        """Build the lattice of an answer of `beam_search`, `exact_search` or `support`.
 
-        A sequence that is there twice, as samples can be, counts once.
+        Repeated sequences, as in samples, are counted once.
         """
         nodes: list[tuple[int, ...]] = [()]
         masses = [0.0]
         targets: dict[tuple[int, int | None], int] = {}
         for hypothesis in dict.fromkeys(answer.hypotheses):
-            node, way = 0, [*hypothesis.tokens, *([None] if hypothesis.finished else [])]
+            node, path = 0, [*hypothesis.tokens, *([None] if hypothesis.finished else [])]
             masses[0] += hypothesis.probability
-            for length, token in enumerate(way, start=1):
+            for length, token in enumerate(path, start=1):
                 if (node, token) not in targets:
                     targets[node, token] = len(nodes)
                     nodes.append(hypothesis.tokens[:length])
@@ -75,22 +76,38 @@ class Lattice:
         edges.sort(key=lambda edge: (edge.source, -edge.mass))
         return cls(tuple(nodes), tuple(edges), answer.complete, answer.dropped)
 
+    @property
+    def caption(self) -> str:
+        """A note for drawings whose percentages at forks are not the model's own probabilities.
+
+        Empty if the answer is complete, or if the lattice has no forks.
+        """
+        has_forks = len({edge.source for edge in self.edges}) < len(self.edges)
+        if self.complete or not has_forks:
+            return ""
+        return "percentages at forks are shares of the answers found"
+
     def following(self) -> dict[int, list[Edge]]:
-        """The edges that leave each node, most probable first; none leave the end of a sequence."""
+        """Return the edges that leave each node, the most probable first."""
         edges: dict[int, list[Edge]] = {node: [] for node in range(len(self.nodes))}
         for edge in self.edges:
             edges[edge.source].append(edge)
         return edges
 
     def text(self, symbols: Symbols, *, separator: str = "") -> str:
-        """The lattice for a terminal: a line a sequence, with its probability at the end.
+        """Draw the lattice for a terminal: one line per sequence, ending with its probability.
 
-        ■ ends a sequence and … marks one that was cut; the percentages at a fork are conditional.
-        `symbols` maps tokens to text (a function, or all of them in a list); `separator` stands
-        between two tokens: "" for characters, " " for words.
+        The percentages at forks are the probabilities of the edges; if the answer is not complete,
+        a last line says that they are relative to the answers found. ■ is the end of a sequence,
+        … marks one that was cut at the length limit.
+
+        Args:
+            symbols: The text of each token: a function, or the list of all symbols.
+            separator: Text between two tokens: "" for characters, " " for words.
         """
         start = Edge(0, 0, None, 1.0, 1.0)
-        return "\n".join(_lines(self.following(), [], start, labels(symbols), separator))
+        lines = _lines(self.following(), [], start, labels(symbols), separator)
+        return "\n".join([*lines, f"({self.caption})"] if self.caption else lines)
 
 
 def _share(part: float, whole: float) -> float:
@@ -100,7 +117,7 @@ def _share(part: float, whole: float) -> float:
 def _lines(
     following: dict[int, list[Edge]], chain: list[str], edge: Edge, label: Label, separator: str
 ) -> list[str]:
-    """What comes after an edge; `chain` are the symbols since the last fork."""
+    """Draw what follows an edge; `chain` holds the symbols since the last fork."""
     while len(following[edge.target]) == 1:
         (edge,) = following[edge.target]
         if edge.token is not None:
@@ -110,7 +127,7 @@ def _lines(
     if not forks:
         return [f"{word} {END if edge.token is None else CUT} {percent(edge.mass)}".lstrip()]
     head = f"{word} " if word else ""
-    indent = " " * columns(head)
+    indent = " " * display_width(head)
     shares = [percent(fork.probability) for fork in forks]
     widest = max(map(len, shares))
     lines: list[str] = []

@@ -1,14 +1,19 @@
-"""Sampling from a model as it is: a token of probability zero is never drawn."""
+"""Ancestral sampling: sequences drawn token by token from the model's own distribution."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from fenchel.search.answers import Hypothesis
-from fenchel.search.sizes import marks, positive
-from fenchel.search.soundness import Soundness, bounded, summarize
+from fenchel.search.hypotheses import Hypothesis
 from fenchel.search.stepper import BOS, EOS, Stepper, step, steps_between_checks
+from fenchel.search.validate import (
+    ProbabilityCheck,
+    check_positive,
+    check_token_ids,
+    clamp_probabilities,
+    row_statistics,
+)
 
 
 @torch.no_grad()
@@ -21,14 +26,15 @@ def sample(
     bos: int = BOS,
     eos: int = EOS,
 ) -> list[tuple[Hypothesis, ...]]:
-    """Draw `count` independent sequences y ~ p a sentence, one token after another.
+    """Draw `count` independent sequences y ~ p per sentence, token by token.
 
-    Dense models are usually sampled from a truncated distribution (top-k, nucleus), because their
-    tails are noise. A sparse model has no tail: it is sampled as it was trained. Sequences come
-    in the order in which they were drawn, and can repeat; one that has not ended after
-    `max_length` tokens is cut there, `finished` is false, and its probability that of the prefix.
+    Dense models are usually sampled from a truncated distribution (top-k, nucleus) because their
+    tails are noise. A sparse model needs no truncation: tokens of probability zero are never
+    drawn. Samples come in the order in which they were drawn, and may repeat. A sample that has not
+    finished after `max_length` tokens is cut there; `finished` is then false, and its probability
+    is that of the prefix.
 
-    One uniform number a token, and one cumulative sum over the vocabulary in float64.
+    Each token costs one uniform number and one cumulative sum over the vocabulary in float64.
 
     >>> from fenchel import search
     >>> row = torch.tensor([0, 0, 0.5, 0.5, 0])
@@ -38,56 +44,58 @@ def sample(
     >>> [hypothesis.tokens for hypothesis in drawn]
     [(3, 3), (3,), (), ()]
     """
-    positive(count=count, max_length=max_length)
-    marks(bos=bos, eos=eos)
+    check_positive(count=count, max_length=max_length)
+    check_token_ids(bos=bos, eos=eos)
     shape, device = (stepper.batch_size, count), stepper.device
     tokens = torch.full(shape, bos, device=device)
     scores = torch.zeros(shape, dtype=torch.float64, device=device)
-    ended = torch.zeros(shape, dtype=torch.bool, device=device)
+    finished = torch.zeros(shape, dtype=torch.bool, device=device)
     state, steps = stepper.start(count), []
-    pause = steps_between_checks(device)
-    sound = Soundness(device)
+    interval = steps_between_checks(device)
+    check = ProbabilityCheck(device)
     for length in range(max_length + 1):
         probabilities, state = step(stepper, tokens, state, eos)
-        sound.look(summarize(probabilities), ended)
+        check.add(row_statistics(probabilities), unused=finished)
         tokens, score = draw(probabilities, generator)
-        over = tokens == eos
+        is_eos = tokens == eos
         if length == max_length:
-            score = score.masked_fill(~over, 0.0)
-        scores = torch.where(ended, scores, scores + score)
-        ended = ended | over
-        tokens = tokens.masked_fill(ended, eos)
+            score = score.masked_fill(~is_eos, 0.0)
+        scores = torch.where(finished, scores, scores + score)
+        finished = finished | is_eos
+        tokens = tokens.masked_fill(finished, eos)
         steps.append(tokens)
-        if length % pause == 0 and bool(ended.all()):
+        if length % interval == 0 and bool(finished.all()):
             break
-    sound.check()
-    return _hypotheses(torch.stack(steps, -1), scores, ended, max_length, eos)
+    check.raise_if_invalid()
+    return _hypotheses(torch.stack(steps, -1), scores, finished, max_length, eos)
 
 
 def draw(probabilities: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-    """One token a row of probabilities (…, V), with its log-probability.
+    """Draw one token per row of probabilities (…, V), and return it with its log-probability.
 
-    The first whose cumulative probability exceeds a uniform number: it exceeds that of its
-    predecessor too, so its own probability is not zero.
+    The token is the first whose cumulative probability exceeds a uniform number. Its cumulative
+    probability then also exceeds that of the token before it, so its own is not zero.
     """
-    probabilities = bounded(probabilities)
+    probabilities = clamp_probabilities(probabilities)
     sums = probabilities.cumsum(-1)
     total = sums[..., -1:]
     uniform = torch.rand(total.shape, dtype=sums.dtype, device=sums.device, generator=generator)
     below = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
     tokens = torch.searchsorted(sums, below, right=True)
-    tokens = tokens.clamp(max=probabilities.shape[-1] - 1)  # a row of zeros or NaN is told later
+    # A row of zeros or NaN has no such token; `ProbabilityCheck` or `Hypothesis` raises later.
+    tokens = tokens.clamp(max=probabilities.shape[-1] - 1)
     return tokens.squeeze(-1), probabilities.gather(-1, tokens).squeeze(-1).log()
 
 
 def _hypotheses(
-    tokens: Tensor, scores: Tensor, ended: Tensor, max_length: int, eos: int
+    tokens: Tensor, scores: Tensor, finished: Tensor, max_length: int, eos: int
 ) -> list[tuple[Hypothesis, ...]]:
     lengths = (tokens != eos).sum(-1).clamp(max=max_length).tolist()
+    rows = zip(tokens.tolist(), lengths, scores.tolist(), finished.tolist(), strict=True)
     return [
         tuple(
-            Hypothesis.of(tuple(path[:length]), score, finished=over)
-            for path, length, score, over in zip(*of_row, strict=True)
+            Hypothesis.of(tuple(sequence[:length]), score, finished=ended)
+            for sequence, length, score, ended in zip(*row, strict=True)
         )
-        for of_row in zip(tokens.tolist(), lengths, scores.tolist(), ended.tolist(), strict=True)
+        for row in rows
     ]

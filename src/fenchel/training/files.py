@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, BinaryIO
 from zipfile import ZipFile
 
 import torch
 
 from fenchel.errors import FenchelError
-from fenchel.schema import parse_json, shortened
+from fenchel.stored_json import parse_json, shortened
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -64,12 +66,22 @@ def load_tensors(path: Path) -> dict[str, Any]:
             size = sum(part.file_size for part in parts.infolist())
         if size > path.stat().st_size:
             raise ValueError("compressed data")
-        value = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's advice on files that it did not write
+            value = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as missing:
         raise FenchelError(f"{path} is missing") from missing
     except Exception as error:  # torch and zipfile raise almost anything if the file is damaged
-        got = str(error).partition("\n")[0] or type(error).__name__
+        got = _reason(error)
         raise FenchelError(f"{path} must be a whole file of tensors, got: {got}") from error
     if not isinstance(value, dict):
         raise FenchelError(f"{path} must hold a dictionary, got {shortened(value)}")
     return value
+
+
+def _reason(error: Exception) -> str:
+    """Why a file is refused; torch's own words advise to run the code that it asks for."""
+    if isinstance(error, UnpicklingError):
+        asks = "global" in str(error).lower()
+        return "a request to run code, which is refused" if asks else "damaged contents"
+    return str(error).partition("\n")[0] or type(error).__name__

@@ -1,99 +1,99 @@
 """Training steps recorded as CUDA graphs: a step of some hundred kernels becomes one launch.
 
-A recurrent model is bound by the launches of its kernels, not by their work. A graph repeats recorded
+Launching the kernels of a recurrent model takes longer than running them. A graph repeats recorded
 launches on the same memory, so batches are padded to a few shapes, and each shape is recorded once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from fenchel.data.encoded import Batch
 from fenchel.data.vocabulary import PAD
-from fenchel.errors import rule
-from fenchel.models.seq2seq import Seq2Seq
+from fenchel.errors import FenchelError
 from fenchel.training.config import TrainingConfig
 
-MULTIPLE = 4  # the widths of sources and targets are rounded up to multiples
-WARM_UPS = 2  # steps before recording: kernels are compiled, libraries make their workspaces
+MULTIPLE = 4  # padded widths are rounded up to multiples
+WARM_UPS = 2  # steps before recording: kernels are compiled, libraries allocate their workspaces
 
 Record = Callable[[Callable[[], None]], Callable[[], None]]
 
 
-class _Shape(NamedTuple):
-    """What a recorded step reads."""
-
-    source: Tensor
-    target: Tensor
-    replay: Callable[[], None]
-
-
 class GraphedSteps:
-    """Computes gradients of the loss a token, clipped, for batches of at most `batch_size` rows.
+    """Computes gradients of the mean loss, clipped, for batches of at most `batch_size` rows.
 
-    The parameters' `.grad` are made here, once, and written anew by every call; they may be read and
-    given to an optimizer, and must not be set to None.
+    The parameters' `.grad` are allocated here, once, and overwritten by every call; they may be read and
+    passed to an optimizer, and must not be set to None.
 
     Args:
-        model: on its device, in training mode.
-        batch_size: rows of a recorded batch; a smaller one is filled up with padding, which has no
-            part in the loss.
-        clip: the largest norm of the gradient, or None.
-        record: makes a function that repeats a step; CUDA graphs unless given.
+        model: On its device, in training mode.
+        batch_size: Rows of a recorded batch. A smaller batch is filled up with padding, which does not
+            contribute to the loss.
+        fields: Padded fields of a batch that a step reads, (B, width) each; other fields are those of the
+            first batch of a shape.
+        clip: Maximum norm of the gradient, or None.
+        record: Returns a function that repeats a step. The default records CUDA graphs.
     """
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Any,
         batch_size: int,
+        fields: tuple[str, ...],
         clip: float | None = None,
         record: Record | None = None,
     ) -> None:
-        self.model, self.batch_size, self.clip = model, batch_size, clip
+        self.model, self.batch_size, self.fields, self.clip = model, batch_size, fields, clip
         self._record = CudaRecorder() if record is None else record
-        self._shapes: dict[tuple[int, int], _Shape] = {}
+        self._shapes: dict[tuple[int, ...], tuple[Any, Callable[[], None]]] = {}
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         for parameter in self._parameters:
             parameter.grad = torch.zeros_like(parameter)
 
-    def __call__(self, batch: Batch, seed: int) -> None:
-        """The gradients of a batch, with the random numbers of `seed`."""
-        widths = _rounded(batch.source.shape[1]), _rounded(batch.target.shape[1])
+    def __call__(self, batch: Any, seed: int) -> None:
+        """Compute the gradients of a batch with the random numbers of `seed`."""
+        widths = tuple(_rounded(getattr(batch, name).shape[1]) for name in self.fields)
         if widths not in self._shapes:
-            self._shapes[widths] = self._recorded(*widths, like=batch)
-        shape = self._shapes[widths]
-        for buffer, values in ((shape.source, batch.source), (shape.target, batch.target)):
-            _fill(buffer, values)
+            self._shapes[widths] = self._recorded(widths, batch)
+        static, replay = self._shapes[widths]
+        for name in self.fields:
+            _fill(getattr(static, name), getattr(batch, name))
         torch.manual_seed(seed)
-        shape.replay()
+        replay()
 
-    def compute(self, batch: Batch) -> None:
-        """The same without a recording."""
+    def compute(self, batch: Any) -> None:
+        """Compute the gradients of a batch without a recording."""
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         torch._foreach_zero_(gradients)
-        total, statistics = self.model.loss(batch, describe=False)
-        (total / statistics.tokens).backward()
+        loss = self.model.loss(batch, describe=False)["loss"]
+        (loss.total / loss.count).backward()
         if self.clip is not None:
             torch.nn.utils.clip_grad_norm_(self._parameters, self.clip)
 
-    def _recorded(self, source_width: int, target_width: int, like: Batch) -> _Shape:
-        source = like.source.new_full((self.batch_size, source_width), PAD)
-        target = like.target.new_full((self.batch_size, target_width), PAD)
-        _fill(source, like.source)
-        _fill(target, like.target)
-        static = Batch(source, like.source_lengths, target, like.index)
-        return _Shape(source, target, self._record(lambda: self.compute(static)))
+    def _recorded(self, widths: tuple[int, ...], batch: Any) -> tuple[Any, Callable[[], None]]:
+        """A batch of these widths that stays in place, and the step that reads it."""
+        buffers = {
+            name: getattr(batch, name).new_full((self.batch_size, width), PAD)
+            for name, width in zip(self.fields, widths, strict=True)
+        }
+        for name, buffer in buffers.items():
+            _fill(buffer, getattr(batch, name))
+        static = batch._replace(**buffers)
+        return static, self._record(lambda: self.compute(static))
 
 
-def records_steps(config: TrainingConfig) -> bool:
-    """Whether steps are recorded: as the configuration says, or wherever that can be done."""
+def records_steps(config: TrainingConfig, fields: tuple[str, ...]) -> bool:
+    """Whether steps are recorded: as the configuration says, or wherever possible."""
     if config.cuda_graphs is not None:
+        if config.cuda_graphs and not fields:
+            raise FenchelError("cuda_graphs cannot be used with this task")
         return config.cuda_graphs
-    if not torch.cuda.is_available() or config.accelerator not in ("auto", "gpu", "cuda"):
+    if not fields or not torch.cuda.is_available():
+        return False
+    if config.accelerator not in ("auto", "gpu", "cuda"):
         return False
     all_devices = config.devices in ("auto", "-1", -1)
     devices = torch.cuda.device_count() if all_devices else config.devices
@@ -101,19 +101,22 @@ def records_steps(config: TrainingConfig) -> bool:
 
 
 def graphed_steps(
-    model: Seq2Seq, config: TrainingConfig, device: torch.device, processes: int = 1
-) -> GraphedSteps | None:
-    """Steps as the configuration wants them recorded; None if it does not."""
-    if not records_steps(config):
-        return None
+    model: Any,
+    config: TrainingConfig,
+    device: torch.device,
+    fields: tuple[str, ...],
+    processes: int = 1,
+) -> GraphedSteps:
+    """Recorded steps for one process on a GPU."""
     if device.type != "cuda" or processes > 1:
-        expected, got = "one process on a GPU", f"{processes} on {device}"
-        raise rule("cuda_graphs need a GPU of their own", expected=expected, got=got)
-    return GraphedSteps(model, config.batch_size, config.clip)
+        raise FenchelError(
+            f"cuda_graphs requires a single process on a GPU, got {processes} on {device}"
+        )
+    return GraphedSteps(model, config.batch_size, fields, config.clip)
 
 
 class CudaRecorder:
-    """Records steps as CUDA graphs that share their memory: only one of them runs at a time."""
+    """Records steps as CUDA graphs that share their memory, since only one runs at a time."""
 
     def __init__(self) -> None:
         self._pool: Any = None
@@ -137,6 +140,6 @@ def _rounded(width: int) -> int:
 
 
 def _fill(buffer: Tensor, values: Tensor) -> None:
-    """Put values into the upper left corner, and padding elsewhere."""
+    """Copy values into the upper left corner of a buffer, and padding elsewhere."""
     buffer.fill_(PAD)
     buffer[: values.shape[0], : values.shape[1]] = values

@@ -1,29 +1,31 @@
-"""Where training stands: what a checkpoint remembers beside weights and optimizer."""
+"""How far training has come: what a checkpoint holds beside weights and optimizer."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fenchel.errors import FenchelError
-from fenchel.schema import from_json
-from fenchel.training.config import MONITORS, TrainingConfig
+from fenchel.settings import from_json
+from fenchel.training.config import TrainingConfig
 
-Record = dict[str, float]
+Record = dict[str, int | float]
 
 
 @dataclass
 class Progress:
-    """Counts segments, the pieces of an epoch between checkpoints, and judges validations.
+    """Counts finished segments, the parts of an epoch between checkpoints, and compares validations.
 
     Attributes:
-        segments: that are done.
-        rate: the factor that halving has left of the learning rate.
-        history: one record a validation.
-        best: the place in the history of the best one so far.
-        seconds: spent on training, over all sittings.
-        finished: nothing is left to do.
+        segments: Number of finished segments.
+        rate: Factor of the learning rate that repeated halving has left.
+        history: One record per validation.
+        best: Index of the best validation in the history.
+        seconds: Time spent on training in all processes that resumed it, one after another.
+        finished: Whether nothing is left to do.
+        converged: Whether more epochs would not change the model.
     """
 
     segments: int = 0
@@ -32,9 +34,10 @@ class Progress:
     best: int | None = None
     seconds: float = 0.0
     finished: bool = False
+    converged: bool = False
 
     def judge(self, record: Record, config: TrainingConfig) -> bool:
-        """Add a validation; the rate is halved if its loss has risen. Whether it is the best."""
+        """Add a validation, halve the rate if its loss has risen, and return whether it is the best."""
         if (
             self.history
             and record["loss"] > self.history[-1]["loss"]
@@ -48,25 +51,24 @@ class Progress:
         return True
 
     def out_of_patience(self, config: TrainingConfig) -> bool:
-        """Whether the last `patience` validations have brought nothing better."""
+        """Whether none of the last `patience` validations was an improvement."""
         if config.patience is None or self.best is None:
             return False
         return len(self.history) - 1 - self.best >= config.patience
 
     def state(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The progress as JSON."""
         return asdict(self)
 
     @classmethod
     def from_state(cls, state: Any, where: str) -> Progress:
-        """The progress that had this `state`; `where` is named in errors."""
+        """The progress with this `state`; `where` names its file in errors."""
         progress = from_json(cls, state, where, "progress")
         for record in progress.history:
-            for name in ("epoch", *MONITORS):
+            for name in ("epoch", "loss"):
                 if name not in record:
-                    raise FenchelError(
-                        f"{where}: progress.history must have {name} in every record"
-                    )
+                    message = f"{where}: progress.history must have {name} in every record"
+                    raise FenchelError(message)
         if progress.best is not None and not 0 <= progress.best < len(progress.history):
             count = len(progress.history)
             got = f"{progress.best} of {count} records"
@@ -75,27 +77,32 @@ class Progress:
 
 
 def learning_rate(config: TrainingConfig, progress: Progress, step: int, epoch: float) -> float:
-    """The rate of a step; `epoch` counts the passes done, with a fraction.
+    """The learning rate of a step; `epoch` is the number of finished passes, with a fraction.
 
     >>> config = TrainingConfig(schedule="cosine", epochs=10, learning_rate=1.0)
     >>> [round(learning_rate(config, Progress(), 100, epoch), 3) for epoch in (0, 5, 9, 10)]
     [1.0, 0.5, 0.024, 0.0]
+
+    With the schedule "inverse-sqrt", step number n after n₀ steps of warm-up has the rate √(n₀/n) of the
+    highest one:
+
+    >>> config = TrainingConfig(schedule="inverse-sqrt", warmup_steps=4, learning_rate=1.0)
+    >>> [learning_rate(config, Progress(), number - 1, 0) for number in (1, 2, 4, 16, 64)]
+    [0.25, 0.5, 1.0, 0.5, 0.25]
     """
     rate = config.learning_rate * progress.rate
     if config.schedule == "cosine":
         rate *= 0.5 * (1 + math.cos(math.pi * min(epoch / config.epochs, 1.0)))
+    if config.schedule == "inverse-sqrt":
+        rate *= math.sqrt(min(max(config.warmup_steps, 1) / (step + 1), 1.0))
     if step < config.warmup_steps:
         rate *= (step + 1) / config.warmup_steps
     return rate
 
 
-def in_words(record: Record) -> str:
-    """What a validation came to, on one line."""
-    return (
-        f"epoch {record['epoch']:.0f}  loss {record['loss']:.4f}  "
-        f"symbols {100 * record['accuracy']:.1f} %  sequences {100 * record['exact']:.1f} %  "
-        f"attended {record['attention_support']:.1f}  considered {record['output_support']:.1f}"
-    )
+def validation_line(record: Record, describe: Callable[[Mapping[str, float]], list[str]]) -> str:
+    """The record of a validation on one line."""
+    return "  ".join([f"epoch {record['epoch']:.0f}", *describe(record)])
 
 
 def _better(record: Record, best: Record, monitor: str) -> bool:

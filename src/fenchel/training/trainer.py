@@ -1,4 +1,4 @@
-"""Lightning's trainer, without what the run folder does itself."""
+"""Lightning's trainer, without the features that `RunRecorder` replaces."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from fenchel.errors import FenchelError, rule
+from fenchel.errors import FenchelError
 from fenchel.extras import require
+from fenchel.training.device import fast_matmul
 from fenchel.training.graphs import records_steps
-from fenchel.training.optimizer import quick_products
 from fenchel.training.run import Run
 
 lightning = require("lightning.pytorch", extra="train")
@@ -22,8 +22,8 @@ REFUSALS = (exceptions.MisconfigurationException, TypeError, ValueError)
 
 
 def make_trainer(run: Run, callbacks: list[Any]) -> Any:
-    """The trainer of a run: it moves, steps and synchronises; validation and files are a callback's."""
-    config = run.training_config
+    """The trainer of a run. Validation and files are left to `RunRecorder`."""
+    config = run.training
     logger: Any = False
     if find_spec("tensorboard") is not None:
         logs = require("lightning.pytorch.loggers", extra="train")
@@ -35,7 +35,10 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
             num_nodes=config.nodes,
             strategy=config.strategy,
             precision=config.precision,
-            gradient_clip_val=None if records_steps(config) else config.clip,
+            accumulate_grad_batches=config.accumulate,
+            gradient_clip_val=None
+            if records_steps(config, run.task.recordable_fields)
+            else config.clip,
             max_epochs=-1,
             callbacks=callbacks,
             logger=logger,
@@ -47,7 +50,7 @@ def make_trainer(run: Run, callbacks: list[Any]) -> Any:
         )
     except REFUSALS as error:
         reason = " ".join(str(error).split())
-        raise FenchelError(f"Lightning refuses these devices: {reason}") from error
+        raise FenchelError(f"devices must be usable by Lightning, got: {reason}") from error
     _check_processes(trainer)
     return trainer
 
@@ -57,23 +60,22 @@ def _check_processes(trainer: Any) -> None:
     cores = os.cpu_count() or 1
     on_cpu = isinstance(trainer.accelerator, lightning.accelerators.CPUAccelerator)
     if on_cpu and trainer.num_devices > cores:
-        expected = f"devices of at most {cores}, the cores of this machine"
-        got = f"devices={trainer.num_devices} without a GPU"
-        raise rule("every process has a core", expected=expected, got=got)
+        got = f"{trainer.num_devices} without a GPU"
+        raise FenchelError(f"devices must be at most {cores}, the number of CPU cores, got {got}")
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Lightning's remarks are left out, its warnings stay; matrix products may use TF32 on a GPU.
+    """Hide Lightning's messages but not its warnings, and allow TF32 matrix products on a GPU.
 
-    One warning is left out: of a torch class that Lightning itself still uses.
+    The one warning hidden is about a torch class that Lightning itself still uses.
     """
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.WARNING)
     try:
-        with warnings.catch_warnings(), quick_products():
+        with warnings.catch_warnings(), fast_matmul():
             warnings.filterwarnings("ignore", message=r".*LeafSpec.*deprecated")
             yield
     finally:

@@ -2,7 +2,6 @@
 
 from fenchel.models.seq2seq.config import Seq2SeqConfig
 from fenchel.models.seq2seq.model import Attended, Seq2Seq
-from fenchel.models.seq2seq.statistics import Statistics
 from fenchel.models.seq2seq.stepper import Seq2SeqStepper
 
-__all__ = ["Attended", "Seq2Seq", "Seq2SeqConfig", "Seq2SeqStepper", "Statistics"]
+__all__ = ["Attended", "Seq2Seq", "Seq2SeqConfig", "Seq2SeqStepper"]

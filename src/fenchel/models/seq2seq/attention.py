@@ -1,4 +1,4 @@
-"""Global attention of the decoder: any score, any map."""
+"""Global attention of the decoder."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from torch import Tensor, nn
 from fenchel.mechanisms.recurrent import AdditiveAttention, GeneralAttention
 from fenchel.models.seq2seq.config import Seq2SeqConfig
 from fenchel.models.seq2seq.continuous import Continuous
-from fenchel.models.seq2seq.interval import Places
+from fenchel.models.seq2seq.interval import Positions
 from fenchel.nn.maps import Entmax, Map, Softmax, Sparsemax
 from fenchel.nn.structured import Fusedmax, Oscarmax, Pnormmax
 
 
 class Memory(NamedTuple):
-    """What attention needs of the encoder's states, computed once for all steps."""
+    """The projected states of the encoder, computed once for all steps."""
 
-    keys: Tensor  # (B, S, ·), projected
-    values: Tensor  # (B, S, H), already multiplied by the context's part of the output layer; for
-    # continuous attention (B, S + N, H), below them the coefficients of the value function
-    mask: Tensor  # (B, 1, S)
-    places: Places | None  # for continuous attention
+    keys: Tensor  # (B, S, ·)
+    values: Tensor  # (B, S, H); for continuous attention (B, S + N, H), followed by coefficients
+    mask: Tensor  # (B, 1, S), False at padding
+    positions: Positions | None  # for continuous attention
 
     def select(self, rows: Tensor) -> Memory:
-        """That of some of the sentences."""
-        places = None if self.places is None else self.places.select(rows)
-        return Memory(self.keys[rows], self.values[rows], self.mask[rows], places)
+        """The memory of the sentences `rows`."""
+        positions = None if self.positions is None else self.positions.select(rows)
+        return Memory(self.keys[rows], self.values[rows], self.mask[rows], positions)
 
 
 @final
@@ -43,10 +42,12 @@ class DotScore(nn.Module):
 
 @final
 class GlobalAttention(nn.Module):
-    """h̃ = tanh(W c + U q), with c = Σ pᵢ kᵢ and p = map(score(q, k)).
+    """h̃ = tanh(W c + U q), with the context c = Σ pᵢ sᵢ of the states s, and p = map(score(q, s)).
 
-    W c = Σ pᵢ (W kᵢ), so that W is applied to the states once, not to the context at every step. The
-    continuous context is linear in the values as well.
+    With `attention_bias`, a bias is added inside tanh.
+
+    Since W c = Σ pᵢ (W sᵢ), W is applied to the states once and not to the context of every step. The
+    continuous context is linear in the values W sᵢ as well.
 
     Reference: Luong, Pham & Manning (2015), *Effective Approaches to Attention-based Neural Machine
     Translation*.
@@ -63,7 +64,8 @@ class GlobalAttention(nn.Module):
             self.score = AdditiveAttention(size, size, size, self.map)
         else:
             self.score = DotScore()
-        self.of_context = nn.Linear(size, size, bias=False)
+        # The weights sum to one, so a bias of the values is one of the context.
+        self.of_context = nn.Linear(size, size, bias=config.attention_bias)
         self.of_query = nn.Linear(size, size, bias=False)
         self.continuous: Continuous | None = None
         if config.attention_map == "combined":
@@ -71,7 +73,7 @@ class GlobalAttention(nn.Module):
 
     @property
     def constant_alpha(self) -> float | None:
-        """α, if the scores are products and the map is entmax with a constant; otherwise None."""
+        """α if the scores are dot products and the map is entmax with a constant α, otherwise None."""
         if isinstance(self.score, AdditiveAttention):
             return None
         if isinstance(self.map, Softmax | Sparsemax):
@@ -80,27 +82,27 @@ class GlobalAttention(nn.Module):
         return alpha if isinstance(alpha, float) else None
 
     def remember(self, states: Tensor, mask: Tensor) -> Memory:
-        """From the states (B, S, H) and what is valid of them (B, S)."""
-        values, places = self.of_context(states), None
+        """From the states of the encoder (B, S, H) and their mask (B, S)."""
+        values, positions = self.of_context(states), None
         if self.continuous is not None:
-            places = self.continuous.places(mask)
-            values = torch.cat([values, self.continuous.fit(values, mask, places)], 1)
-        return Memory(self.score.project_keys(states), values, mask.unsqueeze(1), places)
+            positions = self.continuous.positions(mask)
+            values = torch.cat([values, self.continuous.fit(values, mask, positions)], 1)
+        return Memory(self.score.project_keys(states), values, mask.unsqueeze(1), positions)
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """From queries (B, T, H): the attentional hidden states (B, T, H), the weights (B, T, S)."""
+        """From queries (B, T, H): h̃ (B, T, H) and the weights (B, T, S)."""
         scores = self.score.scores(query, memory.keys)
         weights = self.map(scores, dim=-1, mask=memory.mask)
-        mixing = weights
-        if self.continuous is not None and memory.places is not None:
-            mixing = torch.cat([weights, self.continuous(weights, memory.places)], -1)
+        coefficients = weights
+        if self.continuous is not None and memory.positions is not None:
+            coefficients = torch.cat([weights, self.continuous(weights, memory.positions)], -1)
         from_query = self.of_query(query)
-        mixed = torch.baddbmm(from_query, mixing.to(from_query.dtype), memory.values)
+        coefficients = coefficients.to(from_query.dtype)
+        mixed = torch.baddbmm(from_query, coefficients, memory.values)
         return torch.tanh(mixed), weights
 
 
 def _map(config: Seq2SeqConfig) -> Map:
-    """The module of the configuration's map."""
     strength = config.attention_strength
     given = () if strength is None else (strength,)
     structured = {"fusedmax": Fusedmax, "oscarmax": Oscarmax, "pnormmax": Pnormmax}

@@ -1,38 +1,40 @@
-"""The decoder: a stacked LSTM whose attention feeds the next step."""
+"""The decoder: a stacked LSTM with attention and input feeding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fenchel.autocast import autocast_dtype
+from fenchel.autocast import autocast_dtype, without_autocast
 from fenchel.data.vocabulary import PAD
 from fenchel.models.seq2seq.attention import GlobalAttention, Memory
-from fenchel.models.seq2seq.cell import lstm_cell
 from fenchel.models.seq2seq.config import Seq2SeqConfig
 from fenchel.models.seq2seq.recurrence import Known, Recurrence
 
 
 class State(NamedTuple):
-    """What a step passes to the next; N rows are the sentences, or all their hypotheses."""
+    """The state between two steps, for N rows: the sentences, or all hypotheses of all sentences."""
 
-    hidden: tuple[Tensor, ...]  # one (N, H) a layer
-    cell: tuple[Tensor, ...]
-    fed: Tensor | None  # (N, H), what attention saw; None without input feeding
+    hidden: tuple[Tensor, ...]  # per layer (N, H)
+    cell: tuple[Tensor, ...]  # per layer (N, H)
+    fed: Tensor | None  # (N, H), the attention output; None without input feeding
 
 
 @final
 class Decoder(nn.Module):
-    """h̃_t = attention(LSTM(h̃_{t−1}, y_{t−1})).
+    """h̃_t = attention(LSTM([y_{t−1}; h̃_{t−1}])), where y are embeddings.
 
-    The steps follow one another, so everything is done for all of them at once that does not wait for
-    the step before: the embeddings' part of the gates, the projected keys and values. What is left of
-    a step is one matrix product a layer, and the attention. Without input feeding the LSTM runs over
-    all steps by itself, and attention sees all of them together.
+    All steps of a target run in one of three ways:
+
+    - Without input feeding, the LSTM runs over all steps at once, and so does attention.
+    - `Recurrence` has a backward pass of its own, for attention with dot products and constant α.
+    - Otherwise autograd records every step.
+
+    `benchmarks/decoding.py` measures the first two against the third; its results are in
+    `benchmarks/results`, under "decoder".
     """
 
     def __init__(self, config: Seq2SeqConfig) -> None:
@@ -49,7 +51,6 @@ class Decoder(nn.Module):
             dropout=config.dropout if config.layers > 1 else 0.0,
         )
         self.attention = GlobalAttention(config)
-        self._compiled: Callable[..., tuple[Tensor, Tensor]] | None = None
 
     def start(self, hidden: Tensor, cell: Tensor) -> State:
         """The state before the first step, from the encoder's (layers, B, H)."""
@@ -57,55 +58,60 @@ class Decoder(nn.Module):
         return State(tuple(hidden.unbind()), tuple(cell.unbind()), fed)
 
     def forward(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
-        """All steps, with the tokens (B, T) before each: h̃ (B, T, H) and weights (B, T, S)."""
+        """From the tokens (B, T) before each step: h̃ (B, T, H) and attention weights (B, T, S)."""
         if not self.input_feeding:
             return self._at_once(tokens, state, memory)
-        if self._compiled is None and self._has_own_derivative(memory):
+        if self._has_own_derivative(memory):
             return self._recurrence(tokens, state, memory)
-        steps = self._one_by_one if self._compiled is None else self._compiled
-        return steps(self._inputs(tokens.mT), state, memory, self.matrices())
+        return self._step_by_step(tokens, state, memory)
 
-    def compile_steps(self, **options: Any) -> None:
-        """Run the steps of training through `torch.compile`, once for every number of them."""
-        self._compiled = torch.compile(self._one_by_one, **options)
+    def step(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor, State]:
+        """One step of K hypotheses per sentence: h̃ (B, K, H), weights (B, K, S), the next state.
 
-    def _one_by_one(
-        self,
-        inputs: list[tuple[Tensor, ...]],
-        state: State,
-        memory: Memory,
-        matrices: list[Tensor],
-    ) -> tuple[Tensor, Tensor]:
-        """All steps, for any attention: autograd follows every one."""
+        Args:
+            tokens: (B, K).
+            state: Of B · K rows.
+            memory: Of the B sentences.
+        """
+        return self._step(self.embedding(tokens.flatten()), state, memory)
+
+    def _at_once(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
+        start = torch.stack(state.hidden), torch.stack(state.cell)
+        with without_autocast(tokens.device):
+            outputs, _ = self.lstm(self.embedding(tokens), start)
+        attended, weights = self.attention(outputs, memory)
+        return F.dropout(attended, self.dropout, self.training), weights
+
+    def _step_by_step(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
         seen, weights = [], []
-        for given in zip(*inputs, strict=True):
-            attended, weight, state = self._step(given, state, memory, matrices)
+        for embedded in self.embedding(tokens.mT).unbind():
+            attended, weight, state = self._step(embedded, state, memory)
             seen.append(attended)
             weights.append(weight)
         return torch.cat(seen, 1), torch.cat(weights, 1)
 
-    def step(
-        self, tokens: Tensor, state: State, memory: Memory, matrices: list[Tensor]
-    ) -> tuple[Tensor, Tensor, State]:
-        """One step of K hypotheses a sentence: h̃ (B, K, H), weights (B, K, S), the next state.
-
-        Args:
-            tokens: (B, K).
-            state: of B · K rows.
-            memory: of the B sentences.
-            matrices: `matrices()`, the same for all steps.
-        """
-        given = [each[0] for each in self._inputs(tokens.reshape(1, -1))]
-        return self._step(given, state, memory, matrices)
+    def _step(self, embedded: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor, State]:
+        inputs = embedded if state.fed is None else torch.cat([embedded, state.fed], 1)
+        hidden, cell = [], []
+        for layer, weights in enumerate(self.lstm.all_weights):
+            if layer > 0:
+                inputs = F.dropout(inputs, self.dropout, self.training)
+            before = state.hidden[layer], state.cell[layer]
+            inputs, following = torch.lstm_cell(inputs, before, *weights)
+            hidden.append(inputs)
+            cell.append(following)
+        query = inputs.view(memory.keys.shape[0], -1, inputs.shape[1])
+        attended, attention = self.attention(query, memory)
+        attended = F.dropout(attended, self.dropout, self.training)
+        fed = attended.flatten(0, 1) if self.input_feeding else None
+        return attended, attention, State(tuple(hidden), tuple(cell), fed)
 
     def _has_own_derivative(self, memory: Memory) -> bool:
-        """Whether `Recurrence` applies: scores that are products, a constant α, full precision; and
-        closed forms, where attention is continuous."""
-        continuous = self.attention.continuous
-        if continuous is not None and not continuous.is_closed(memory.keys):
+        """Whether `Recurrence` supports the attention, for these keys."""
+        device, continuous = memory.keys.device, self.attention.continuous
+        if autocast_dtype(device) is not None or self.attention.constant_alpha is None:
             return False
-        plain = autocast_dtype(memory.keys.device) is None
-        return plain and self.attention.constant_alpha is not None
+        return continuous is None or continuous.has_closed_form(device)
 
     def _recurrence(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
         gates = self._known_gates(tokens.mT)
@@ -115,7 +121,7 @@ class Decoder(nn.Module):
             kept.bernoulli_(1 - self.dropout).div_(1 - self.dropout)
         known = Known(
             self.attention.constant_alpha or 1.0,
-            memory.places,
+            memory.positions,
             kept,
             memory.mask,
             gates,
@@ -126,63 +132,22 @@ class Decoder(nn.Module):
             self.attention.of_query.weight,
         )
         biases = [self._bias(layer) for layer in range(1, self.layers)]
-        outputs: Any = Recurrence.apply(self.layers, *known, *self.matrices(), *biases)
+        outputs: Any = Recurrence.apply(self.layers, *known, *self._matrices(), *biases)
         return outputs
 
-    def _at_once(self, tokens: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
-        embedded = self.embedding(tokens)
-        start = [torch.stack(part).to(embedded.dtype) for part in (state.hidden, state.cell)]
-        with torch.autocast("cpu", enabled=False):  # where half precision wants special sizes
-            outputs, _ = self.lstm(embedded, tuple(start))
-        attended, weights = self.attention(outputs, memory)
-        return F.dropout(attended, self.dropout, self.training), weights
-
-    def _inputs(self, tokens: Tensor) -> list[tuple[Tensor, ...]]:
-        """For each layer and each of T steps, the part (N, 4H) of the gates known beforehand.
-
-        In the first layer that is the embeddings' part, in the others the bias.
-        """
-        gates = self._known_gates(tokens)
-        others = [self._bias(layer).expand_as(gates) for layer in range(1, self.layers)]
-        return [each.unbind(0) for each in (gates, *(bias.to(gates.dtype) for bias in others))]
-
     def _known_gates(self, tokens: Tensor) -> Tensor:
-        """The embeddings' part of the first layer's gates, with its bias."""
+        """The contribution of the embeddings, and the bias, to the gates of the first layer."""
         of_embedding = getattr(self.lstm, "weight_ih_l0")[:, : self.embedding_size]  # noqa: B009
         return F.linear(self.embedding(tokens), of_embedding, self._bias(0))
 
-    def matrices(self) -> list[Tensor]:
-        """For each layer, (in, 4H): the matrix of what enters it at a step and of its own state."""
+    def _matrices(self) -> list[Tensor]:
+        """Per layer, the matrix (in, 4H) of the input that a step computes and of the hidden state."""
         matrices = []
-        for layer in range(self.layers):
-            from_below = getattr(self.lstm, f"weight_ih_l{layer}")
-            from_below = from_below[:, self.embedding_size :] if layer == 0 else from_below
-            own = getattr(self.lstm, f"weight_hh_l{layer}")
-            matrices.append(torch.cat([from_below, own], 1).t())
+        for layer, (of_input, of_state, *_) in enumerate(self.lstm.all_weights):
+            of_input = of_input[:, self.embedding_size :] if layer == 0 else of_input
+            matrices.append(torch.cat([of_input, of_state], 1).t())
         return matrices
 
     def _bias(self, layer: int) -> Tensor:
-        return getattr(self.lstm, f"bias_ih_l{layer}") + getattr(self.lstm, f"bias_hh_l{layer}")
-
-    def _step(
-        self,
-        given: tuple[Tensor, ...] | list[Tensor],
-        state: State,
-        memory: Memory,
-        matrices: list[Tensor],
-    ) -> tuple[Tensor, Tensor, State]:
-        below, hidden, cell = state.fed, [], []
-        for layer in range(self.layers):
-            if layer > 0:
-                below = F.dropout(hidden[-1], self.dropout, self.training)
-            own = state.hidden[layer]
-            entering = own if below is None else torch.cat([below, own], 1)
-            following = lstm_cell(given[layer], entering @ matrices[layer], state.cell[layer])
-            hidden.append(following[0])
-            cell.append(following[1])
-        sentences = memory.keys.shape[0]
-        query = hidden[-1].view(sentences, -1, hidden[-1].shape[-1])
-        attended, weights = self.attention(query, memory)
-        attended = F.dropout(attended, self.dropout, self.training)
-        fed = attended.flatten(0, 1) if self.input_feeding else None
-        return attended, weights, State(tuple(hidden), tuple(cell), fed)
+        _, _, of_input, of_state = self.lstm.all_weights[layer]
+        return of_input + of_state

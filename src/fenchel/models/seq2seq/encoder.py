@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple, final
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fenchel.autocast import without_autocast
 from fenchel.data.vocabulary import PAD
-from fenchel.models.seq2seq.bidirectional import BidirectionalSteps
 from fenchel.models.seq2seq.config import Seq2SeqConfig
 
+SATURATED = 1e4  # input of a gate whose sigmoid is exactly 1, and 0 for −1e4; finite in float16
 
-class Encoded(NamedTuple):
-    """What the decoder sees of the sources: their states, which are valid, and where it starts."""
 
-    states: Tensor  # (B, S, H)
-    mask: Tensor  # (B, S), True at symbols
-    hidden: Tensor  # (layers, B, H)
-    cell: Tensor  # (layers, B, H)
+class EncoderOutput(NamedTuple):
+    """The output of the encoder."""
+
+    states: Tensor  # (B, S, H), zero at padding
+    mask: Tensor  # (B, S), False at padding
+    hidden: Tensor  # (layers, B, H), last hidden states of both directions
+    cell: Tensor  # (layers, B, H), last cells of both directions
 
 
 @final
 class Encoder(nn.Module):
-    """Reads sources in both directions; both halves of a layer's last states start the decoder's.
+    """A bidirectional LSTM over sources that are padded at their ends.
 
-    Sources are padded at their ends. Nothing depends on the padding, and nothing here has to know a
-    length outside the device, so that a whole training step can be recorded and replayed.
+    A recorded training step (`fenchel.training.graphs`) is replayed on sources of other lengths, so the
+    lengths may not be read outside the device, and sequences cannot be packed. Instead, every layer has
+    an additional input that is 1 at padding and 0 elsewhere. There it closes the input gate and opens
+    the forget gate, and the cell does not change:
+
+        c_t = 1 · c_{t−1} + 0 · g_t.
+
+    So the last cell of the forward direction is that of the last symbol, and the backward direction,
+    which starts with the padding, comes to the last symbol with a zero state, as with packed sequences.
+    The weights of the additional input are constants.
     """
+
+    padding_weight: Tensor  # (4 · H / 2, 1)
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -36,51 +51,60 @@ class Encoder(nn.Module):
         self.embedding = nn.Embedding(config.source_size, config.embedding_size, padding_idx=PAD)
         half = config.hidden_size // 2
         self.lstm = nn.LSTM(config.embedding_size, half, config.layers, bidirectional=True)
+        gates = torch.tensor([-SATURATED, SATURATED, 0.0, 0.0])  # input, forget, candidate, output
+        column = gates.repeat_interleave(half).unsqueeze(1)
+        self.register_buffer("padding_weight", column, persistent=False)
 
-    def forward(self, source: Tensor) -> Encoded:
-        """Encode (B, S) symbols."""
+    def forward(self, source: Tensor) -> EncoderOutput:
+        """Encode symbols (B, S)."""
         mask = source != PAD
-        lengths, places = mask.sum(1), torch.arange(source.shape[1], device=source.device)
-        backwards = torch.where(mask, lengths.unsqueeze(1) - 1 - places, places).mT.unsqueeze(-1)
-        last = (lengths - 1).clamp(min=0)
+        padding = (~mask).mT.unsqueeze(-1)
+        last = (mask.sum(1) - 1).clamp(min=0).view(1, -1, 1)
         states, hidden, cell = self.embedding(source.mT), [], []
-        for layer in range(self.layers):
-            if layer > 0:
-                states = F.dropout(states, self.dropout, self.training)
-            states, *ends = self._layer(layer, states, backwards, last)
-            hidden.append(ends[0])
-            cell.append(ends[1])
+        with _full_precision(source.device):
+            for layer in range(self.layers):
+                if layer > 0:
+                    states = F.dropout(states, self.dropout, self.training)
+                states, backward, cells = self._layer(layer, states, padding)
+                forward = states[..., : self.lstm.hidden_size]
+                forward = forward.gather(0, last.expand(1, *forward.shape[1:])).squeeze(0)
+                hidden.append(torch.cat([forward, backward], -1))
+                cell.append(cells)
         states = states.transpose(0, 1) * mask.unsqueeze(-1)
-        return Encoded(states, mask, torch.stack(hidden), torch.stack(cell))
+        return EncoderOutput(states, mask, torch.stack(hidden), torch.stack(cell))
 
-    def _layer(
-        self, layer: int, states: Tensor, backwards: Tensor, last: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """From (S, B, in): the states (S, B, H), and the last states and cells (B, H)."""
-        batch = states.shape[1]
-        gates = [
-            F.linear(inputs, self._of(layer, "weight_ih", way), self._bias(layer, way))
-            for inputs, way in ((states, ""), (_reverse(states, backwards), "_reverse"))
-        ]
-        matrices = [self._of(layer, "weight_hh", way).t() for way in ("", "_reverse")]
-        outputs, cells = BidirectionalSteps.apply(
-            torch.stack(gates, 1).flatten(1, 2), torch.stack(matrices).to(gates[0].dtype)
-        )  # pyright: ignore[reportGeneralTypeIssues]
-        where = last.repeat(2).view(1, -1, 1).expand(1, -1, outputs.shape[-1])
-        ends = [
-            part.gather(0, where).view(2, batch, -1).transpose(0, 1).flatten(1)
-            for part in (outputs, cells)
-        ]
-        onwards, back = outputs.unflatten(1, (2, batch)).unbind(1)
-        return torch.cat([onwards, _reverse(back, backwards)], -1), *ends
-
-    def _of(self, layer: int, name: str, way: str) -> Tensor:
-        return getattr(self.lstm, f"{name}_l{layer}{way}")
-
-    def _bias(self, layer: int, way: str) -> Tensor:
-        return self._of(layer, "bias_ih", way) + self._of(layer, "bias_hh", way)
+    def _layer(self, layer: int, inputs: Tensor, padding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """From inputs (S, B, ·): states (S, B, H), the backward direction's last state, both cells."""
+        weights = []
+        for of_input, *others in self.lstm.all_weights[2 * layer : 2 * layer + 2]:
+            weights += [torch.cat([of_input, self.padding_weight], 1), *others]
+        inputs = torch.cat([inputs, padding.to(inputs.dtype)], -1)
+        zeros = inputs.new_zeros(2, inputs.shape[1], self.lstm.hidden_size)
+        states, hidden, cell = torch.lstm(
+            inputs,
+            (zeros, zeros),
+            weights,
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=self.training,
+            bidirectional=True,
+            batch_first=False,
+        )
+        return states, hidden[1], cell.transpose(0, 1).flatten(1)
 
 
-def _reverse(states: Tensor, backwards: Tensor) -> Tensor:
-    """Every sequence of (S, B, ·) from its end to its begin, its padding where it was."""
-    return states.gather(0, backwards.expand_as(states))
+@contextmanager
+def _full_precision(device: torch.device) -> Iterator[None]:
+    """Run an LSTM without autocast, and with cuDNN only where gradients are computed.
+
+    cuDNN rounds to TF32, which suits training; elsewhere results must not depend on the batch.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(without_autocast(device))
+        if device.type == "cuda" and torch.is_grad_enabled():
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", message="RNN module weights are not part")
+        elif device.type == "cuda":
+            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        yield

@@ -1,8 +1,8 @@
-"""Attention weights seen as a density: expectations of Gaussians, and their derivatives.
+"""Closed forms of the expectations of Gaussians under a density, and of their derivatives.
 
-The density has the mean μ and the variance v of the weights. In float64 the closed forms need no
-expansion for narrow densities: at the narrowest that weights on 4096 symbols can give, values keep
-nine digits and derivatives five.
+The density has the mean μ and the variance v of attention weights. In float64 narrow densities need no
+series expansion: for the narrowest that weights on 4096 symbols can have, values are correct to nine
+digits and derivatives to five.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from torch.nn import functional as F
 
 from fenchel.continuous.precision import wide
 
-CLOSED = (1.0, 2.0)  # α for which there is a closed form
+CLOSED = (1.0, 2.0)  # α of the densities with a closed form
 
 
 class Gaussians(NamedTuple):
-    """N functions on the line, in float64, and the affine map from a parabola to its ends."""
+    """N Gaussians in float64, and the affine map from a parabola to its standardised ends."""
 
     centers: Tensor  # (N,)
     scales: Tensor  # (N,), standard deviations
@@ -37,48 +37,50 @@ class Gaussians(NamedTuple):
         return cls(centers, scales, torch.stack([reach, mean], -1), shift)
 
 
-class Places(NamedTuple):
-    """Where the symbols of B sources lie, in float64; on the same line, functions and a density."""
+class Positions(NamedTuple):
+    """The positions t of the symbols of B sources, in float64, the basis functions and the density."""
 
-    powers: Tensor  # (B, S, 3): 1, t and t² of the symbols
+    powers: Tensor  # (B, S, 3): 1, t and t² of each symbol
     floor: Tensor  # (B, 1, 3): 0, 0 and the variance of a single symbol
     functions: Gaussians
-    alpha: float  # of the density
+    alpha: float  # α of the density
 
-    def select(self, rows: Tensor) -> Places:
-        """Those of some of the sources."""
+    def select(self, rows: Tensor) -> Positions:
+        """The positions of the sources `rows`."""
         return self._replace(powers=self.powers[rows], floor=self.floor[rows])
 
 
-def moments(weights: Tensor, places: Places) -> Tensor:
-    """(B, T, 3) of weights (B, T, S): Σp, Σpt and Σpt², to which the floor is added."""
-    return torch.baddbmm(places.floor, wide(weights), places.powers)
+def moments(weights: Tensor, positions: Positions) -> Tensor:
+    """Σp, Σpt and Σpt² of weights (B, T, S), plus the floor: (B, T, 3)."""
+    return torch.baddbmm(positions.floor, wide(weights), positions.powers)
 
 
 def mean_and_variance(moments: Tensor) -> tuple[Tensor, Tensor]:
-    """μ = Σpt and v = Σp(t−μ)², (…, 1) each."""
+    """μ = Σpt and v = Σp(t−μ)², both (…, 1)."""
     total, mean, square = moments.split(1, -1)
     return mean, square - mean * mean * (2 - total)
 
 
-def expectation(moments: Tensor, places: Places) -> Tensor:
-    """E[ψ_j], (…, N), of a Gaussian (α = 1) or a truncated parabola (α = 2).
+def expectation(moments: Tensor, positions: Positions) -> Tensor:
+    """E[ψ_j], (…, N), under a Gaussian (α = 1) or a truncated parabola (α = 2).
 
-    The parabola reaches (3v/2)^{1/3} to either side. With a and b the standardised distances of ψ_j's
-    center from its ends, E[ψ_j] = s²/2v ((ab − 1) (Φ(a) + Φ(b) − 1) + bφ(a) + aφ(b)).
+    The parabola has the support μ ± (3v/2)^{1/3}. With a and b the distances of its ends from the center
+    of ψ_j, over the scale s of ψ_j,
+
+        E[ψ_j] = s²/2v ((ab − 1) (Φ(a) + Φ(b) − 1) + bφ(a) + aφ(b)).
     """
     mean, variance = mean_and_variance(moments)
-    functions = places.functions
-    if places.alpha == 1:
+    functions = positions.functions
+    if positions.alpha == 1:
         return _gaussian(mean, variance, functions)[0]
     return _parabola(_ends(mean, variance, functions), variance, functions)
 
 
-def slopes(moments: Tensor, places: Places) -> Tensor:
-    """The derivatives of the expectations by the three moments, (…, N, 3)."""
+def slopes(moments: Tensor, positions: Positions) -> Tensor:
+    """The derivatives of the expectations in the three moments, (…, N, 3)."""
     mean, variance = mean_and_variance(moments)
-    functions = places.functions
-    if places.alpha == 1:
+    functions = positions.functions
+    if positions.alpha == 1:
         value, off, width = _gaussian(mean, variance, functions)
         by_mean = value * off / width
         by_variance = 0.5 * value * (off * off / width - 1) / width
@@ -94,37 +96,38 @@ def slopes(moments: Tensor, places: Places) -> Tensor:
     return torch.stack([by_variance * (mean * mean), by_first, by_variance], -1)
 
 
-def pulled(by_expectation: Tensor, slopes: Tensor, places: Places) -> Tensor:
-    """The derivative by the weights (B, T, S), from that by the expectations (B, T, N)."""
+def pull_back(by_expectation: Tensor, slopes: Tensor, positions: Positions) -> Tensor:
+    """The gradient in the weights (B, T, S), from that in the expectations (B, T, N)."""
     by_moments = (wide(by_expectation).unsqueeze(-2) @ slopes).squeeze(-2)
-    return (by_moments @ places.powers.mT).to(by_expectation.dtype)
+    return (by_moments @ positions.powers.mT).to(by_expectation.dtype)
 
 
 class Expectation(torch.autograd.Function):
     """`expectation` of weights (B, T, S), in their dtype."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, places: Places) -> Tensor:
-        ctx.moments, ctx.places = moments(weights, places), places
-        return expectation(ctx.moments, places).to(weights.dtype)
+    def forward(ctx: Any, weights: Tensor, positions: Positions) -> Tensor:
+        ctx.moments, ctx.positions = moments(weights, positions), positions
+        return expectation(ctx.moments, positions).to(weights.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_expectation: Tensor) -> tuple[Tensor, None]:
-        return pulled(by_expectation, slopes(ctx.moments, ctx.places), ctx.places), None
+        found = slopes(ctx.moments, ctx.positions)
+        return pull_back(by_expectation, found, ctx.positions), None
 
 
 def _gaussian(
     mean: Tensor, variance: Tensor, functions: Gaussians
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """N(μ; c_j, v + s_j²), the distances c_j − μ, and the variances of both together."""
+    """N(μ; c_j, v + s_j²), the distances c_j − μ, and the variances v + s_j²."""
     off, width = functions.centers - mean, variance + functions.scales * functions.scales
     value = torch.exp(-0.5 * off * off / width) / torch.sqrt(2 * math.pi * width)
     return value, off, width
 
 
 def _ends(mean: Tensor, variance: Tensor, functions: Gaussians) -> Tensor:
-    """a/√2 and b/√2, (…, 2, N): how far the upper and the lower end are from the centers."""
+    """a/√2 and b/√2, (…, 2, N), for the upper and the lower end of the parabola."""
     given = torch.cat([_reach(variance), mean], -1)
     return F.linear(given, functions.matrix, functions.shift).unflatten(-1, (2, -1))
 

@@ -2,58 +2,40 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import Protocol, final
 
 import torch
 from torch import Tensor, nn
 
-from fenchel.data.encoded import Batch
-from fenchel.data.vocabulary import BOS, PAD
-from fenchel.errors import rule
-from fenchel.kernels.rows import at_least_float32
-from fenchel.losses.functional import entmax_loss
-from fenchel.losses.linear import linear_entmax_loss
+from fenchel.data.vocabulary import PAD
 from fenchel.maps.entmax import entmax
+from fenchel.models.attention_maps import learned_alpha
+from fenchel.models.means import Means
+from fenchel.models.next_token import (
+    Attended,
+    check_symbols,
+    next_token_means,
+    tokens_before,
+)
 from fenchel.models.seq2seq.config import Seq2SeqConfig
 from fenchel.models.seq2seq.decoder import Decoder
 from fenchel.models.seq2seq.encoder import Encoder
-from fenchel.models.seq2seq.statistics import Statistics
 from fenchel.models.seq2seq.stepper import Seq2SeqStepper
 
-LARGE_VOCABULARY = 4096  # from here on the scores of all positions are not held at once
 INITIAL_RANGE = 0.1
 
 
-def check_symbols(name: str, symbols: Tensor, batch: int | None = None) -> None:
-    """Refuse what is no padded batch of sequences: numbers of symbols, (B, length)."""
-    whole = not (symbols.dtype.is_floating_point or symbols.dtype.is_complex)
-    if not whole or symbols.ndim != 2 or symbols.numel() == 0:
-        expected, got = "integers (B, length), not empty", f"{symbols.dtype} {tuple(symbols.shape)}"
-        raise rule(f"{name} is a padded batch of symbols", expected=expected, got=got)
-    if batch is not None and symbols.shape[0] != batch:
-        expected, got = f"{batch} rows", symbols.shape[0]
-        raise rule(f"every source has its {name}", expected=expected, got=got)
-
-
-class Attended(NamedTuple):
-    """What a model looked at and considered while it was told a target.
-
-    `attention` (B, T, S) and `probabilities` (B, T, V), both with exact zeros; `valid` (B, T).
-    """
-
-    attention: Tensor
-    probabilities: Tensor
-    valid: Tensor
+class Batch(Protocol):
+    """Sentences padded with PAD at their ends; every target ends with EOS."""
 
     @property
-    def attention_support(self) -> Tensor:
-        """The number of source positions attended, (B, T)."""
-        return (self.attention > 0).sum(-1)
+    def source(self) -> Tensor: ...  # (B, S)
 
     @property
-    def output_support(self) -> Tensor:
-        """The number of tokens considered, (B, T)."""
-        return (self.probabilities > 0).sum(-1)
+    def source_lengths(self) -> Tensor: ...  # (B,), on the CPU
+
+    @property
+    def target(self) -> Tensor: ...  # (B, T)
 
 
 @final
@@ -101,32 +83,23 @@ class Seq2Seq(nn.Module):
         check_symbols("target", target, batch=source.shape[0])
         encoded = self.encoder(source)
         memory = self.decoder.attention.remember(encoded.states, encoded.mask)
-        before = torch.nn.functional.pad(target[:, :-1], (1, 0), value=BOS)
-        return self.decoder(before, self.decoder.start(encoded.hidden, encoded.cell), memory)
+        start = self.decoder.start(encoded.hidden, encoded.cell)
+        return self.decoder(tokens_before(target), start, memory)
 
-    def loss(self, batch: Batch, *, describe: bool = True) -> tuple[Tensor, Statistics]:
-        """The loss summed over the target's tokens, and the sums that describe the batch.
+    def loss(self, batch: Batch, *, describe: bool = True) -> Means:
+        """The loss per token of a batch and, unless `describe` is false, what describes the batch.
 
-        Nothing here waits for a GPU. `describe=False` counts the tokens only and leaves all other
-        sums at 0.
+        `fenchel.models.next_token.next_token_means` says what the means are.
         """
         hidden, weights = self.hidden(batch.source, batch.source_lengths, batch.target)
-        alpha, target = self.config.output_alpha, batch.target.flatten()
-        rows, scores = hidden.flatten(0, 1), None
-        if self.config.target_size >= LARGE_VOCABULARY and self.training:
-            weight, bias = self.output.weight, self.output.bias
-            options = {"bias": bias, "ignore_index": PAD, "reduction": "sum"}
-            total = linear_entmax_loss(rows, weight, target, alpha, **options)
-        else:
-            scores = at_least_float32(self.output(rows))
-            total = entmax_loss(scores, target, alpha, ignore_index=PAD, reduction="sum")
-        with torch.no_grad():
-            valid = batch.target != PAD
-            if not describe:
-                zero = torch.zeros_like(total)
-                return total, Statistics(total.detach(), valid.sum(), *[zero] * 5)
-            scores = self.output(rows) if scores is None else scores
-            return total, self._describe(total, batch.target, valid, scores, weights)
+        return next_token_means(
+            self.output,
+            hidden,
+            batch.target,
+            self.config.output_alpha,
+            weights if describe else None,
+            in_chunks=self.training,
+        )
 
     @torch.no_grad()
     def attend(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Attended:
@@ -134,26 +107,14 @@ class Seq2Seq(nn.Module):
         scores, weights = self(source, source_lengths, target)
         return Attended(weights, entmax(scores, self.config.output_alpha), target != PAD)
 
+    def alphas(self) -> dict[str, Tensor]:
+        """The α of the attention under the name "attention", if it is learned."""
+        return learned_alpha(self.decoder.attention.map)
+
     def stepper(self, source: Tensor, source_lengths: Tensor) -> Seq2SeqStepper:
         """These sources as `fenchel.search` wants them."""
         check_symbols("source", source)
         return Seq2SeqStepper(self, source, source_lengths)
-
-    def _describe(
-        self, total: Tensor, target: Tensor, valid: Tensor, scores: Tensor, weights: Tensor
-    ) -> Statistics:
-        right = scores.argmax(-1).view_as(target) == target
-        considered = (entmax(scores, self.config.output_alpha) > 0).sum(-1).view_as(target)
-        attended = (weights > 0).sum(-1)
-        return Statistics(
-            loss=total.detach(),
-            tokens=valid.sum(),
-            correct=(right & valid).sum(),
-            output_support=(considered * valid).sum(),
-            attention_support=(attended * valid).sum(),
-            sequences=torch.full_like(total, target.shape[0]),
-            exact=(right | ~valid).all(1).sum(),
-        )
 
     def _initialise(self) -> None:
         for parameter in self.parameters():

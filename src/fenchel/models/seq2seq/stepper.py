@@ -40,7 +40,6 @@ class Seq2SeqStepper:
             self._memory = model.decoder.attention.remember(encoded.states, encoded.mask)
             self._hidden = encoded.hidden.movedim(0, 1)
             self._cell = encoded.cell.movedim(0, 1)
-            self._matrices = model.decoder.matrices()
 
     def start(self, width: int) -> Tensors:
         """The state of `width` hypotheses a sentence before the first step."""
@@ -54,9 +53,7 @@ class Seq2SeqStepper:
         """From the last tokens (B, K): probabilities (B, K, V) and the state after them."""
         hidden, cell, *fed = (part.flatten(0, 1) for part in state)
         rows = State(hidden.unbind(1), cell.unbind(1), fed[0] if fed else None)
-        attended, self.attention, after = self.model.decoder.step(
-            tokens, rows, self._memory, self._matrices
-        )
+        attended, self.attention, after = self.model.decoder.step(tokens, rows, self._memory)
         scores = self.model.output(attended)
         probabilities = entmax(scores, self.model.config.output_alpha)
         shape = tokens.shape

@@ -1,5 +1,0 @@
-"""`python -m fenchel.cli` is `fenchel`."""
-
-from fenchel.cli import main
-
-main()

@@ -1,0 +1,1 @@
+"""Linear classifiers trained with Fenchel–Young losses: `fenchel.sklearn` has their public names."""
