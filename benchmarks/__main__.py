@@ -26,7 +26,7 @@ from benchmarks.report import markdown
 from benchmarks.rows import Row, make_rows, measured_before, newest, read, update
 from benchmarks.runner import Effort, race
 from benchmarks.timing import timer_for
-from fenchel.errors import FenchelError, rule
+from fenchel.errors import FenchelError
 
 EFFORT = {
     ("cpu", False): Effort(),
@@ -45,8 +45,9 @@ def check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        got = f"{pattern!r} ({error})"
-        raise rule("--only is a regular expression", expected="a valid one", got=got) from error
+        raise FenchelError(
+            f"--only must be a regular expression, got {pattern!r} ({error})"
+        ) from error
 
 
 def matches(pattern: str, operation: str, family: str) -> bool:
@@ -73,7 +74,7 @@ def problems_of(options: argparse.Namespace) -> list[Problem]:
     found = [(case, operations) for case, operations in problems if operations]
     if not found:
         known = sorted({name for key in OPERATIONS for name in key})
-        raise rule("--only must match an operation or a family", expected=known, got=options.only)
+        raise FenchelError(f"--only must match one of {', '.join(known)}, got {options.only!r}")
     return found
 
 
@@ -119,8 +120,8 @@ def rows_of(commit: str, path: Path) -> list[Row]:
     rows = read(path)
     found = [row for row in rows if row.commit.startswith(commit)]
     if not found:
-        known = f"one of {sorted({row.commit for row in rows})}"
-        raise rule(f"--base must name a commit in {path.name}", expected=known, got=commit)
+        known = ", ".join(sorted({row.commit for row in rows}))
+        raise FenchelError(f"--base must be a commit in {path.name} ({known}), got {commit}")
     return found
 
 
@@ -128,7 +129,7 @@ def results(path: Path) -> list[Row]:
     """What a file says of every table, as of the last commit that measured it."""
     rows = newest(read(path))
     if not rows:
-        raise rule("there must be results to draw", expected=f"rows in {path.name}", got="none")
+        raise FenchelError(f"no results to draw: {path.name} must have rows, got none")
     return rows
 
 
@@ -156,8 +157,9 @@ def picture_of_some(path: Path, options: argparse.Namespace) -> str:
         and (not options.dtype or row.dtype in options.dtype)
     ]
     if not chosen:
-        expected = f"rows in {path.name} of a family or operation that --only matches"
-        raise rule("there must be results to draw", expected=expected, got="none")
+        raise FenchelError(
+            f"no results to draw: --only must match rows in {path.name}, got {options.only!r}"
+        )
     ratio_picture(chosen).savefig(options.picture)
     return f"drew {options.picture}"
 
@@ -192,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(picture_of_some(path, options) if options.picture else show(path, base))
         return
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise rule("--device cuda needs one", expected="a CUDA device", got="none")
+        raise FenchelError("--device cuda must have a CUDA device, got none")
     environment = describe(options.device, options.commit)
     problems = problems_of(options)
     if options.resume:

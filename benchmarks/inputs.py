@@ -9,7 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from benchmarks.problems import FUNCTIONS, Case
+from benchmarks.problems import ATTENTION_FAMILIES, FUNCTIONS, HEADS, AttentionFamily, Case
 from fenchel.continuous import GaussianBasis, ridge_values
 
 BASIS_SCALE = math.sqrt(0.001)  # of the functions over an image
@@ -21,7 +21,8 @@ class Inputs:
     """The tensors of a case; those that its family does not use are empty.
 
     `upstream` is the gradient that arrives at the output; `location` and `covariance` are those of
-    densities, `values` the regions of an image and `coefficients` the function fitted to them.
+    densities, `values` the regions of an image and `coefficients` the function fitted to them; `query`,
+    `key` and `value` are those of attention, with `alpha_of_heads`.
     """
 
     scores: Tensor
@@ -34,6 +35,10 @@ class Inputs:
     covariance: Tensor
     values: Tensor
     coefficients: Tensor
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    alpha_of_heads: Tensor
 
 
 def make_inputs(case: Case, seed: int = 0) -> Inputs:
@@ -51,17 +56,25 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
     scale = 1 / math.sqrt(width) if layer else 1.0  # so that the scores are normal too
     wide = torch.promote_types(case.dtype, torch.float32)
     values = normal(regions, rows, columns, width)
+    attends = family in ATTENTION_FAMILIES
+    problem = ATTENTION_FAMILIES.get(family, AttentionFamily(()))
+    heads = problem.batch, HEADS
+    outputs = (*heads, rows, width) if attends else (rows, width if regions else columns)
     return Inputs(
         scores=normal(family in WITH_SCORES, rows, columns),
         alpha=1.25 + 0.75 * torch.rand((rows, 1), dtype=wide, **place),
         target=torch.randint(columns, (rows,), **place),
-        upstream=normal(family not in ("losses", "layers"), rows, width if regions else columns),
+        upstream=normal(family not in ("losses", "layers"), *outputs),
         hidden=normal(layer or regions, rows, width),
         weight=scale * normal(layer, columns, width),
         location=0.5 + 0.2 * normal(densities, rows, 2),
         covariance=_covariance(normal(True, rows, 2, 2)) if densities else normal(False),
         values=values,
         coefficients=_fitted(values) if regions else normal(False),
+        query=problem.deviation * normal(attends, *heads, rows, width),
+        key=normal(attends, *heads, columns, width),
+        value=normal(attends, *heads, columns, width),
+        alpha_of_heads=torch.linspace(1.3, 1.7, HEADS, dtype=wide, device=case.device),
     )
 
 

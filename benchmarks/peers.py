@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.attention import ATTENTION
+from benchmarks.decoding import DECODERS
 from benchmarks.registry import OTHER_ALPHAS, OURS, Operation, a_loss, a_map
 from benchmarks.searching import SEARCHES
+from benchmarks.sparse_attention import SPARSE_ATTENTION
 
 TOP_K = 100
 PACKAGES = ("entmax", "adasplash")
@@ -22,7 +24,7 @@ _CPU = ("cpu",)
 
 def operations() -> dict[tuple[str, str], Operation]:
     """Every contender that can run here, by family and name."""
-    found = [*OURS, *ATTENTION, *SEARCHES]
+    found = [*OURS, *ATTENTION, *SPARSE_ATTENTION, *SEARCHES, *DECODERS]
     for package, build in zip(PACKAGES, (_entmax, _adasplash), strict=True):
         if importlib.util.find_spec(package) is not None:
             found += build(importlib.import_module(package))

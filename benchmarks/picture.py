@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.rows import Row
 from benchmarks.styles import STYLES
-from fenchel.plot import FAINT, INK, new_figure, style_axes
+from fenchel.plot.style import FAINT, INK, new_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +47,7 @@ def _layout(rows: Sequence[Row]) -> list[list[Panel]]:
     measured = [row for row in rows if row.ratio_q50 is not None]
     core = (("maps", "forward", _ratios), ("maps", BOTH, _ratios), ("losses", BOTH, _bars))
     other = (
+        ("attention", _ratios), ("attention-peaked", _ratios),
         ("structured", _named_ratios), ("continuous", _bars), ("continuous-regions", _milliseconds)
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -18,10 +19,36 @@ IMAGES, FUNCTIONS = 512, 100  # densities over images, and functions of the basi
 REGIONS = (49, 196, 784, 3136)
 REGION_BATCH, REGION_WIDTH = 64, 64
 SENTENCES, BEAM = (256, 1024), 5
+DECODERS = ((32, 128, 10), (64, 300, 12), (64, 500, 25))  # sentences, hidden size, target symbols
+HEADS = 8  # of attention
+SHORT_BATCH = 64  # sequences in a batch of short ones
 GPU_MAPS = ((131_072, 128), (65_536, 1024), (16_384, 8192), (4096, 32_768), (2048, 131_072))
 GPU_LOSSES = ((8192, 32_000), (4096, 128_256))
 GPU_LAYER = (8192, 2048, 128_256)  # tokens, width, classes
 GPU_STRUCTURED = ((65_536, 128), (16_384, 1024))
+
+
+class AttentionFamily(NamedTuple):
+    """Problems of attention: (queries, size, keys), and the standard deviation of the scores."""
+
+    shapes: tuple[tuple[int, int, int], ...]
+    deviation: float = 1.0
+    is_causal: bool = True
+    batch: int = 1
+    backward: tuple[bool, ...] = (False, True)
+
+
+_LENGTHS = (512, 1024, 2048, 4096, 8192, 16_384)
+ATTENTION_FAMILIES = {
+    "attention": AttentionFamily(tuple((n, 64, n) for n in _LENGTHS)),
+    "attention-peaked": AttentionFamily(tuple((n, 64, n) for n in _LENGTHS[:5]), deviation=4.0),
+    "attention-wide": AttentionFamily(((2048, 128, 2048), (8192, 128, 8192))),
+    "attention-full": AttentionFamily(((512, 64, 512), (2048, 64, 2048)), is_causal=False),
+    "attention-short": AttentionFamily(((64, 64, 64),), is_causal=False, batch=SHORT_BATCH),
+    "attention-decode": AttentionFamily(
+        tuple((1, 64, n) for n in (4096, 32_768, 131_072)), is_causal=False, backward=(False,)
+    ),
+}
 TINY = (4, 64)  # so little work that what is left is the cost of the call
 
 
@@ -29,8 +56,8 @@ TINY = (4, 64)  # so little work that what is left is the cost of the call
 class Case:
     """One problem: what all contenders of a race are given.
 
-    `width` is that of the hidden states of which a layer makes its scores, of an image's regions, or of
-    a beam. The clock is "device", or "host" where only the cost of calling counts.
+    `width` is that of the hidden states of which a layer makes its scores, of an image's regions, of a
+    beam, or of a decoder. The clock is "device", or "host" where only the cost of calling counts.
     """
 
     family: str
@@ -80,6 +107,7 @@ def cpu_cases(
         ]
     share = elements / ELEMENTS
     cases += _continuous_cases("cpu", share) + _search_cases("cpu", share)
+    cases += _decoder_cases("cpu", share) + _attention_cases(share)
     return cases + _call_cases("cpu")
 
 
@@ -103,6 +131,7 @@ def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
             for rows, columns in GPU_STRUCTURED
         ]
     cases += _continuous_cases("cuda", 1 / share) + _search_cases("cuda", 1 / share)
+    cases += _decoder_cases("cuda", 1 / share)
     return cases + _call_cases("cuda")
 
 
@@ -132,3 +161,30 @@ def _search_cases(device: str, share: float) -> list[Case]:
     return [
         Case("search", count, count * BEAM, device=device, width=BEAM) for count in counts if count
     ]
+
+
+def _decoder_cases(device: str, share: float) -> list[Case]:
+    """Training steps of models; the columns are the symbols of a target."""
+    shapes = [(int(rows * share), width, columns) for rows, width, columns in DECODERS]
+    return [
+        Case("decoder", rows, columns, backward=True, device=device, width=width)
+        for rows, width, columns in shapes
+        if rows
+    ]
+
+
+def _attention_cases(share: float) -> list[Case]:
+    """Queries are rows and keys columns; lengths that are a share of both."""
+    cases = [
+        Case(
+            family,
+            queries if queries == 1 else max(int(queries * share), 1),
+            max(int(keys * share), 1),
+            backward=backward,
+            width=size,
+        )
+        for family, problems in ATTENTION_FAMILIES.items()
+        for queries, size, keys in problems.shapes
+        for backward in problems.backward
+    ]
+    return list(dict.fromkeys(cases))

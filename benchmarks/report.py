@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.aims import table_of_aims
 from benchmarks.errors import SAMPLE
+from benchmarks.problems import ATTENTION_FAMILIES
 from benchmarks.rows import Row
 
 SHAPES = {
@@ -17,6 +18,8 @@ SHAPES = {
     "continuous": "densities over images × functions of the basis",
     "continuous-regions": "images × width of the values × regions, for a basis of 100 functions",
     "search": "sentences × width of the beam × prefixes at once",
+    **dict.fromkeys(ATTENTION_FAMILIES, "queries × size of a head × keys, for 8 heads"),
+    "decoder": "sentences × hidden size × symbols of a target",
 }
 
 

@@ -17,10 +17,13 @@ from torch import Tensor
 from benchmarks.inputs import Inputs
 from benchmarks.problems import BEAM
 from benchmarks.registry import Operation
-from fenchel.data import Codec, Encoded, LengthBuckets, shipped
-from fenchel.errors import rule
+from fenchel.data import LengthBuckets
+from fenchel.errors import FenchelError
 from fenchel.models import Seq2Seq, Seq2SeqConfig
 from fenchel.search import Answer, beam_search
+from fenchel.tasks.sequences.codec import Codec
+from fenchel.tasks.sequences.encoded import SequencePairs
+from fenchel.tasks.sequences.public_sets import shipped
 
 SIZE, STEPS, BATCH, RATE = 300, 250, 64, 3e-3
 LONGEST = 60
@@ -58,7 +61,7 @@ class SearchOperation(Operation):
         return lambda: [search(model, data, [place]) for place in places]
 
 
-def search(model: Seq2Seq, data: Encoded, places: Sequence[int]) -> list[Answer]:
+def search(model: Seq2Seq, data: SequencePairs, places: Sequence[int]) -> list[Answer]:
     """The answers for the sentences at these places, found together."""
     batch = data.batch(list(places))
     stepper = model.stepper(batch.source, batch.source_lengths)
@@ -69,21 +72,26 @@ def check_usual(answers: Sequence[Answer]) -> None:
     """Raise unless the answers are as long as words are: a search of other lengths says little."""
     length = fmean(len(answer.best.tokens) for answer in answers)
     if not USUAL[0] <= length <= USUAL[1]:
-        expected = f"{USUAL[0]:g} to {USUAL[1]:g} symbols on average"
-        raise rule("answers are as long as words", expected=expected, got=length)
+        raise FenchelError(
+            f"answers must have {USUAL[0]:g} to {USUAL[1]:g} symbols on average, got {length}"
+        )
 
 
 def check_same(batched: Sequence[Answer], alone: Sequence[Answer]) -> None:
     """Raise unless the sequences and what is proven of them are the same, in the same order."""
     for place, (one, other) in enumerate(zip(batched, alone, strict=True)):
         if _described(one) != _described(other):
-            expected, got = _described(other), f"{_described(one)} for sentence {place}"
-            raise rule("a batch is searched as its sentences are", expected=expected, got=got)
+            raise FenchelError(
+                f"the answer to sentence {place} must not depend on its batch:"
+                f" alone {_described(other)}, got {_described(one)}"
+            )
         pairs = zip(one.hypotheses, other.hypotheses, strict=True)
         gap = max(abs(first.probability - second.probability) for first, second in pairs)
         if gap > CLOSE:
-            expected = f"probabilities within {CLOSE:g}"
-            raise rule("a batch is searched as its sentences are", expected=expected, got=gap)
+            raise FenchelError(
+                f"probabilities of sentence {place} must not depend on its batch:"
+                f" differences must be at most {CLOSE:g}, got {gap}"
+            )
 
 
 def _described(answer: Answer) -> tuple[object, ...]:
@@ -97,17 +105,17 @@ def _codec() -> Codec:
 
 
 @lru_cache
-def sentences(count: int) -> Encoded:
+def sentences(count: int) -> SequencePairs:
     """Examples that the model was not trained on; from the first again, if they are not enough."""
     held_out = [*shipped()["test"], *shipped()["dev"]]
-    return Encoded.of([held_out[place % len(held_out)] for place in range(count)], _codec())
+    return SequencePairs.of([held_out[place % len(held_out)] for place in range(count)], _codec())
 
 
 @lru_cache
 def inflection_model(device: str, size: int, steps: int) -> Seq2Seq:
-    """A 1.5-entmax model after so many steps of Adam, ready for search."""
+    """A 1.5-entmax model after `steps` steps of Adam, ready for search."""
     codec = _codec()
-    data = Encoded.of(shipped()["train"], codec).to(device)
+    data = SequencePairs.of(shipped()["train"], codec).to(device)
     torch.manual_seed(0)
     sizes = len(codec.source_vocabulary), len(codec.target_vocabulary)
     model = Seq2Seq(Seq2SeqConfig(*sizes, embedding_size=size, hidden_size=size)).to(device)
@@ -116,9 +124,9 @@ def inflection_model(device: str, size: int, steps: int) -> Seq2Seq:
     while len(batches) < steps:
         batches += LengthBuckets(data, BATCH, seed=len(batches)).batches()
     for index in batches[:steps]:
-        total, statistics = model.loss(data.batch(index), describe=False)
+        loss = model.loss(data.batch(index), describe=False)["loss"]
         optimizer.zero_grad()
-        (total / statistics.tokens).backward()
+        (loss.total / loss.count).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
         optimizer.step()
     return model.eval()

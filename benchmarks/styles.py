@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.attention import AUTOGRAD_LOOP, DISCRETE, FITTED, FITTING, LOOP
 from benchmarks.registry import COPY
-from fenchel.plot import FAINT, INK, OTHER_COLOURS, alpha_colour
+from fenchel.plot.style import FAINT, INK, OTHER_COLOURS, alpha_colour
 
 VIOLET, AMBER = OTHER_COLOURS[:2]
 
@@ -43,6 +43,10 @@ STYLES = {
     "fenchel.entmax_loss(1.3)": _ours("1.3-entmax", 1.3),
     "entmax.entmax15_loss(k=100)": _theirs("package entmax, 1.5, k = 100"),
     "entmax.entmax15_loss": _theirs("package entmax, 1.5"),
+    "fenchel.attention(1.5)": _ours("1.5-entmax", 1.5),
+    "fenchel.attention(2)": _ours("sparsemax", 2.0),
+    "fenchel.attention(α a head)": Style("one learned α a head", lambda: AMBER),
+    "all weights, entmax(1.5)": _theirs("all weights, 1.5-entmax", "--"),
     "fenchel.fusedmax": Style("fusedmax", lambda: VIOLET),
     "fenchel.oscarmax": Style("oscarmax", lambda: AMBER),
     "CPU and back, fenchel.fusedmax": Style("fusedmax, by the CPU", lambda: VIOLET, ":"),
