@@ -18,8 +18,8 @@ PAPER = "2019-correia"
 # A model that two CPU cores train in half an hour. The paper's is `--set layers=6 --set hidden_size=512
 # --set feedforward_size=2048 --set merges=32000 --set batch_tokens=8192 --set warmup_steps=20000`.
 SMALL = (
-    "layers=3", "heads=8", "hidden_size=128", "feedforward_size=512", "dropout=0.2", "merges=4000",
-    "batch_tokens=4096", "learning_rate=0.003", "warmup_steps=800", "epochs=10", "max_length=80",
+    "layers=3", "heads=8", "hidden_size=128", "feedforward_size=512", "dropout=0.1", "merges=4000",
+    "batch_tokens=2048", "learning_rate=0.003", "warmup_steps=1000", "epochs=10", "max_length=80",
 )  # fmt: skip
 MAPS = {
     "softmax": ("attention_map=softmax",),
