@@ -1,4 +1,4 @@
-"""On what it ran: hardware, versions and commit."""
+"""Hardware, versions and commit of a measurement."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 
 import fenchel
 from benchmarks.peers import PACKAGES
+from fenchel.hardware import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -37,13 +38,13 @@ class Environment:
 
 
 def describe(device: str, commit: str | None = None) -> Environment:
-    """What runs here; the commit is read from git unless it is given."""
+    """The environment of this process; the commit is read from git unless it is given."""
     commit, dirty = _commit() if commit is None else (commit, False)
     return Environment(
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
         commit=commit,
         dirty=dirty,
-        hardware=torch.cuda.get_device_name(device) if device.startswith("cuda") else _cpu_model(),
+        hardware=torch.cuda.get_device_name(device) if device.startswith("cuda") else processor(),
         cores=os.cpu_count() or 1,
         threads=torch.get_num_threads(),
         python=platform.python_version(),
@@ -57,7 +58,7 @@ def describe(device: str, commit: str | None = None) -> Environment:
 
 
 def _version(package: str) -> str:
-    """Empty where the package is not installed."""
+    """The version of a package, empty if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -65,7 +66,7 @@ def _version(package: str) -> str:
 
 
 def _commit() -> tuple[str, bool]:
-    """The commit of the source, and whether anything but the results differs from it."""
+    """The commit of the sources, and whether files other than the results differ from it."""
     head = _git("rev-parse", "--short=12", "HEAD")
     if head is None:
         return "none", True
@@ -73,16 +74,9 @@ def _commit() -> tuple[str, bool]:
 
 
 def _git(*arguments: str) -> str | None:
-    """What git answers, or None where there is no commit to speak of."""
+    """The output of a git command, None outside a repository."""
     try:
         result = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     except FileNotFoundError:
         return None
     return result.stdout.strip() if result.returncode == 0 else None
-
-
-def _cpu_model() -> str:
-    details = Path("/proc/cpuinfo")
-    lines = details.read_text().splitlines() if details.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()

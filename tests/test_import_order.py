@@ -14,7 +14,7 @@ import fenchel
 ROOT = Path(fenchel.__file__).parent
 # The files and folders of the package; each may import from those before it.
 ORDER = (
-    *("errors", "extras", "stored_json", "settings", "printable", "bibliography"),
+    *("errors", "extras", "hardware", "stored_json", "settings", "printable", "bibliography"),
     *("checks", "autocast", "kernels", "operators", "maps", "losses", "regularizers"),
     *("projected_gradient", "custom", "mechanisms", "continuous", "nn", "compat"),
     *("linear", "sklearn", "__init__", "search", "plot", "report", "data", "models"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import re
 import shlex
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 
 import fenchel
+from fenchel.hardware import processor
 from fenchel.recipes.reproductions.config import ReproductionConfig
 from fenchel.recipes.reproductions.tables import Experiment, PaperTable
 from fenchel.settings import from_json
@@ -166,7 +166,8 @@ def hardware() -> str:
     if torch.cuda.is_available():
         device = torch.cuda.get_device_name()
     else:
-        device = f"{platform.machine()}, {torch.get_num_threads()} threads"
+        threads = torch.get_num_threads()
+        device = f"{processor()}, {threads} {'thread' if threads == 1 else 'threads'}"
     return f"{device}, torch {torch.__version__}"
 
 
