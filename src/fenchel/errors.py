@@ -1,4 +1,4 @@
-"""The one exception family of the library."""
+"""The exception of the library, and its message for unknown names."""
 
 from __future__ import annotations
 
@@ -9,19 +9,7 @@ MOST_LISTED, SHOWN = 20, 10  # of longer lists of names, the first are shown
 
 
 class FenchelError(ValueError):
-    """A rule of the library was broken; the message states the rule, what was expected, what came."""
-
-
-def rule(statement: str, *, expected: object, got: object) -> FenchelError:
-    """The error for a broken rule. What is expected is left out where the statement ends with it.
-
-    >>> print(rule("alpha must exist", expected="a number above 0", got=-1.0))
-    alpha must exist: expected a number above 0, got -1.0
-    >>> print(rule("alpha must be above 0", expected="a number above 0", got=-1.0))
-    alpha must be above 0, got -1.0
-    """
-    said = " must " in statement and statement.endswith(str(expected).removeprefix("a number "))
-    return FenchelError(f"{statement}{'' if said else f': expected {expected}'}, got {got}")
+    """Invalid arguments, settings or data; the message states what must hold, then what came."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> FenchelError:

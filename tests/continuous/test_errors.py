@@ -164,7 +164,7 @@ def test_a_grid_has_functions_and_points_have_coordinates():
         ),
         (
             lambda: ridge_values(VALUES, None, LINE, lengths=torch.tensor([2, 4])),
-            "lengths must not exceed the keys: expected values from 0 to 3, got [2, 4]",
+            "lengths must be between 0 and 3, got [2, 4]",
         ),
         (
             lambda: ridge_values(VALUES, None, PLANE),
@@ -188,7 +188,7 @@ def test_a_grid_has_functions_and_points_have_coordinates():
         ),
         (
             lambda: ridge_values(VALUES, None, LINE, mask=torch.ones(2, 4, dtype=torch.bool)),
-            "mask must broadcast: expected a shape that broadcasts to (2, 3), got (2, 4)",
+            "mask must have a shape that broadcasts to (2, 3), got (2, 4)",
         ),
         (
             lambda: ridge_values(VALUES[:, :1], (1, 1), PLANE, lengths=torch.tensor([1, 1])),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fenchel.checks import check_count, describe_bound
-from fenchel.errors import FenchelError, rule
+from fenchel.errors import FenchelError
 from fenchel.operators.layout import HALF
 
 Alpha = float | Sequence[float] | Tensor | str
@@ -31,8 +31,8 @@ class Exponent(nn.Module):
     Args:
         alpha: α as above.
         heads: The number of heads, or None for a single α.
-        start: Where a learned α starts: a number between 1 and 2, or "random", which draws a from
-            a standard normal distribution with PyTorch's generator.
+        start: The initial value of a learned α: a number between 1 and 2, or "random", which draws a
+            from a standard normal distribution with PyTorch's generator.
         tied: Whether all heads share one learned α.
         above: The lower bound of α.
 
@@ -62,7 +62,7 @@ class Exponent(nn.Module):
         dtype = torch.promote_types(dtype or torch.get_default_dtype(), torch.float32)
         if isinstance(alpha, str):
             if alpha != "learned":
-                raise rule("alpha must be known", expected='a number or "learned"', got=repr(alpha))
+                raise FenchelError(f'alpha must be a number, a tensor or "learned", got {alpha!r}')
             shape = () if heads is None else (1 if tied else heads,)
             self.logit = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
             self.reset_parameters()
@@ -73,7 +73,7 @@ class Exponent(nn.Module):
         elif isinstance(alpha, Sequence):
             self._numbers = [_above(a, above) for a in alpha]
             if not self._numbers:
-                raise rule("alpha has a value", expected="at least one number", got=repr(alpha))
+                raise FenchelError(f"alpha must have at least one value, got {alpha!r}")
             constant = torch.tensor(self._numbers, device=device, dtype=dtype)
             self.register_buffer("value", constant, persistent=False)
         else:
@@ -92,7 +92,7 @@ class Exponent(nn.Module):
         return "learned" if self.is_learned else self.value
 
     def starting_logit(self) -> Tensor:
-        """The logit a at which a learned α starts, on the CPU; a random one is drawn anew."""
+        """The initial logit a of a learned α, on the CPU; a random one is drawn at every call."""
         options: Any = {"dtype": self.logit.dtype, "device": "cpu"}
         if self.start == "random":
             return torch.randn(self.logit.shape, **options)
@@ -101,7 +101,7 @@ class Exponent(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Set α to where it starts, also after a layer made on the device `meta` was given memory."""
+        """Set α to its initial value, also after `to_empty` of a layer made on the device `meta`."""
         if self.is_learned:
             self.logit.copy_(self.starting_logit())
         elif self._numbers and isinstance(self.value, Tensor):
@@ -111,8 +111,9 @@ class Exponent(nn.Module):
         value = self()
         fits = not isinstance(value, Tensor) or value.ndim != 1 or value.shape[0] in (1, self.heads)
         if self.heads is not None and not fits:
-            expected, got = f"{self.heads} values", f"shape {tuple(value.shape)}"
-            raise rule("alpha has one value a head", expected=expected, got=got)
+            raise FenchelError(
+                f"alpha must have {self.heads} values, one per head, got {value.shape[0]}"
+            )
 
     def _apply(self, fn: Any, recurse: bool = True) -> Exponent:
         def at_least_single(tensor: Tensor) -> Tensor:
@@ -123,14 +124,14 @@ class Exponent(nn.Module):
 
 
 def check_start(start: Start, name: str) -> None:
-    """Raise unless a learned α can start there."""
+    """Raise unless `start` is a valid initial value of a learned α."""
     number = float(start) if isinstance(start, Real) else 0.0
     if start != "random" and not 1 < number < 2:
         raise FenchelError(f'{name} must be strictly between 1 and 2 or "random", got {start!r}')
 
 
 def brief(value: Any) -> str:
-    """A setting, short enough for the repr of a layer: of a large tensor only the shape."""
+    """A setting for the repr of a layer; large tensors are shown by their shape."""
     if not isinstance(value, Tensor):
         return repr(value)
     few = value.numel() <= 16 and not value.is_meta
@@ -140,6 +141,5 @@ def brief(value: Any) -> str:
 def _above(alpha: Any, least: float) -> float:
     number = float(alpha) if isinstance(alpha, Real) and not isinstance(alpha, bool) else least
     if not least < number < torch.inf:
-        bound = describe_bound(least)
-        raise rule(f"alpha must be {bound}", expected=f"a number {bound}", got=repr(alpha))
+        raise FenchelError(f"alpha must be {describe_bound(least)}, got {alpha!r}")
     return number

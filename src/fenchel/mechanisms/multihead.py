@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fenchel.checks import check_tensor
-from fenchel.errors import rule
+from fenchel.errors import FenchelError
 from fenchel.mechanisms.exponent import Alpha, Exponent, Start, brief, check_start
 from fenchel.mechanisms.functional import attention, dense_attention, prepare
 from fenchel.mechanisms.masks import causal, readable
@@ -21,14 +21,14 @@ class MultiheadAttention(nn.MultiheadAttention):
 
     Each head solves argmax_{p ∈ Δ} ⟨p, x⟩ + H_α(p) over its scaled scores, as `fenchel.attention`
     does. Arguments, parameters, initialisation and mask conventions are PyTorch's, with these
-    differences: a query that may see nothing returns the output bias instead of NaN; boolean and
+    differences: a query whose keys are all masked returns the output bias instead of NaN; boolean and
     real masks may be mixed; `is_causal=True` is enough without `attn_mask`, and aligns bottom right;
-    `dropout` is below 1. A checkpoint of PyTorch's layer loads as it is; a learned α then keeps its
-    value.
+    `dropout` must be below 1. Checkpoints of PyTorch's layer can be loaded; a learned α then keeps
+    its value.
 
     In the boolean masks of this layer True means *not* attended, as in `torch.nn.MultiheadAttention`.
-    It is the opposite in `fenchel.attention` and `F.scaled_dot_product_attention`: pass `~mask` of
-    theirs here. Given together with `is_causal=True`, a causal mask of their convention is an error.
+    `fenchel.attention` and `F.scaled_dot_product_attention` use the opposite convention: pass `~mask`
+    here. A causal mask of that convention together with `is_causal=True` raises an error.
 
     For decoding with a key–value cache, `project_keys` projects keys and values once, and `attend`
     attends to projected ones.
@@ -37,8 +37,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         alpha: a number, a sequence with one number per head, or `"learned"`: α = 1 + sigmoid(a), one
             per head. `.alpha` gives the current values, in single precision at least, whatever the
             dtype of the layer.
-        alpha_start: where a learned α starts: a number between 1 and 2, or "random", which draws a
-            from a standard normal distribution.
+        alpha_start: the initial value of a learned α: a number between 1 and 2, or "random", which
+            draws a from a standard normal distribution.
         tie_alpha: whether all heads share one learned α.
 
     Reference: Correia, Niculae & Martins (2019), *Adaptively Sparse Transformers*.
@@ -70,10 +70,9 @@ class MultiheadAttention(nn.MultiheadAttention):
         tie_alpha: bool = False,
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0 or embed_dim % num_heads:
-            raise rule(
-                "heads share the embedding evenly",
-                expected="embed_dim > 0 divisible by num_heads > 0",
-                got=f"{embed_dim} and {num_heads}",
+            raise FenchelError(
+                "embed_dim must be divisible by num_heads, and both must be positive,"
+                f" got {embed_dim} and {num_heads}"
             )
         check_dropout(dropout, "dropout")
         super().__init__(
@@ -133,7 +132,7 @@ class MultiheadAttention(nn.MultiheadAttention):
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of the heads, (N, heads, length, head size).
 
-        The inputs are (N, length, size). Where they are one tensor, there is one product for all.
+        The inputs are (N, length, size). If all are the same tensor, one matrix product is computed.
         """
         if self.in_proj_weight is not None and query is key is value:
             packed = F.linear(query, self.in_proj_weight, self.in_proj_bias)
@@ -151,8 +150,8 @@ class MultiheadAttention(nn.MultiheadAttention):
     def project_keys(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of the heads, (N, heads, S, head size), from (N, S, kdim) and (N, S, vdim).
 
-        They may be kept and passed to `attend` for any number of queries. Those of later positions
-        can be concatenated along S.
+        They can be cached and passed to `attend` for any number of queries. Keys and values of later
+        positions can be concatenated along S.
         """
         packed, size = self.in_proj_weight, self.embed_dim
         bias = None if self.in_proj_bias is None else self.in_proj_bias[size:]
@@ -249,15 +248,17 @@ class MultiheadAttention(nn.MultiheadAttention):
         attn_mask: Tensor | None,
         is_causal: bool,
     ) -> Tensor | None:
-        """One mask in the convention of `fenchel.attention`, from those in PyTorch's."""
+        """PyTorch's masks as one mask in the convention of `fenchel.attention`."""
         (batch, queries), keys = query.shape[:2], key.shape[1]
         forbidden = []
         if attn_mask is not None:
             _check_mask("attn_mask", attn_mask)
             per_head = (batch * self.num_heads, queries, keys)
             if tuple(attn_mask.shape) not in ((queries, keys), per_head):
-                expected, got = f"shape {per_head[1:]} or {per_head}", tuple(attn_mask.shape)
-                raise rule("attn_mask has one value a query and key", expected=expected, got=got)
+                raise FenchelError(
+                    f"attn_mask must have shape {per_head[1:]} or {per_head},"
+                    f" got {tuple(attn_mask.shape)}"
+                )
             if is_causal:
                 _check_convention(attn_mask)
             full = attn_mask.ndim == 3
@@ -265,29 +266,38 @@ class MultiheadAttention(nn.MultiheadAttention):
         if key_padding_mask is not None:
             _check_mask("key_padding_mask", key_padding_mask)
             if tuple(key_padding_mask.shape) != (batch, keys):
-                expected, got = f"shape {(batch, keys)}", tuple(key_padding_mask.shape)
-                raise rule("key_padding_mask has one value a key", expected=expected, got=got)
+                raise FenchelError(
+                    f"key_padding_mask must have shape {(batch, keys)},"
+                    f" got {tuple(key_padding_mask.shape)}"
+                )
             forbidden.append(key_padding_mask[:, None, None])
         return _merge(forbidden)
 
     def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
-        """Whether the inputs have a batch dimension."""
+        """Check the inputs; returns whether they have a batch dimension."""
         sizes = {"query": self.embed_dim, "key": self.kdim, "value": self.vdim}
         for (name, size), tensor in zip(sizes.items(), (query, key, value), strict=True):
             check_tensor(tensor, name)
-            if tensor.ndim not in (2, 3) or tensor.ndim != query.ndim:
-                expected = "ndim 2 (one sequence) or 3 (a batch), the same for all"
-                raise rule(f"{name} must hold vectors", expected=expected, got=tuple(tensor.shape))
+            if query.ndim not in (2, 3):
+                shape = tuple(query.shape)
+                raise FenchelError(f"query must have 2 dimensions, or 3 for a batch, got {shape}")
+            if tensor.ndim != query.ndim:
+                raise FenchelError(
+                    f"{name} must have as many dimensions as query ({query.ndim}),"
+                    f" got {tuple(tensor.shape)}"
+                )
             if tensor.shape[-1] != size:
-                raise rule(f"{name} has a fixed size", expected=size, got=tensor.shape[-1])
+                raise FenchelError(f"{name} must have size {size}, got {tensor.shape[-1]}")
         return query.ndim == 3
 
     def _check_matching(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         batches = query.shape[0], key.shape[0], value.shape[0]
         if not batches[0] == batches[1] == batches[2] or key.shape[1] != value.shape[1]:
-            shapes = ", ".join(str(tuple(x.shape[:2])) for x in (query, key, value))
-            expected = "one batch size, and one length of key and value"
-            raise rule("query, key and value must match", expected=expected, got=shapes)
+            got = ", ".join(str(tuple(x.shape[:2])) for x in (query, key, value))
+            raise FenchelError(
+                "query, key and value must have the same batch size, and key and value the same"
+                f" length, got (batch, length) = {got}"
+            )
 
     def _reset_parameters(self) -> None:
         self._qkv_same_embed_dim = self.in_proj_weight is not None
@@ -306,12 +316,14 @@ class MultiheadAttention(nn.MultiheadAttention):
 def _check_mask(name: str, mask: Tensor) -> None:
     check_tensor(mask, name)
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
-        expected = "a boolean tensor (True: not attended) or a real one (added)"
-        raise rule(f"{name} forbids or biases", expected=expected, got=mask.dtype)
+        raise FenchelError(
+            f"{name} must be a boolean tensor (True: not attended) or a floating-point tensor"
+            f" (added to the scores), got {mask.dtype}"
+        )
 
 
 def _with_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
-    """The mask that also hides the keys after a query's own."""
+    """The mask combined with a causal mask."""
     visible = causal(q.shape[2], k.shape[2], device=q.device)
     if mask is None:
         return visible
@@ -319,19 +331,18 @@ def _with_causal(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
 
 
 def _check_convention(attn_mask: Tensor) -> None:
-    """Refuse the causal mask that is True where a query may attend. Values are read on the CPU only."""
+    """Raise for a causal mask of the opposite convention. Values are read on the CPU only."""
     if attn_mask.dtype != torch.bool or not attn_mask.numel() or not readable(attn_mask):
         return
     if bool((attn_mask == causal(*attn_mask.shape[-2:])).all()):
-        raise rule(
-            "attn_mask must be True where a query may not attend",
-            expected="True above the diagonal, as in torch.nn.MultiheadAttention",
-            got="the opposite (pass ~attn_mask)",
+        raise FenchelError(
+            "a causal attn_mask must be True above the diagonal, as in torch.nn.MultiheadAttention,"
+            " got the opposite (pass ~attn_mask)"
         )
 
 
 def _merge(forbidden: list[Tensor]) -> Tensor | None:
-    """Real masks add up; a boolean one becomes −inf where there are real ones."""
+    """Combine masks: real masks are added, and boolean ones set their sum to −inf."""
     visible, bias = None, None
     for mask in forbidden:
         if mask.dtype == torch.bool:

@@ -1,6 +1,6 @@
-"""Validation of attention's arguments: rules of shapes, dtypes and devices, and canonical forms.
+"""Validation of attention's arguments, which are returned in canonical form.
 
-Only shapes, dtypes and Python numbers are looked at, so that every rule also holds while tracing.
+Only shapes, dtypes and Python numbers are read, so the checks also work under tracing.
 """
 
 from __future__ import annotations
@@ -8,34 +8,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from fenchel.autocast import autocast_dtype
-from fenchel.checks import check_dense, check_device, check_number, check_tensor
-from fenchel.errors import rule
+from fenchel.checks import check_count, check_dense, check_device, check_number, check_tensor
+from fenchel.errors import FenchelError
 from fenchel.mechanisms.masks import check_broadcast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor | None, *, enable_gqa: bool) -> list[Tensor]:
-    """Queries, keys and perhaps values, in the dtype that autocast wants."""
+    """Queries, keys and perhaps values, in the dtype of autocast if it is enabled."""
     named = {"q": q, "k": k} if v is None else {"q": q, "k": k, "v": v}
     for name, tensor in named.items():
         _check_operand(name, tensor, like=q)
     tensors = _autocast(list(named.values()))
     for name, tensor in zip(named, tensors, strict=True):
         if tensor.dtype != tensors[0].dtype:
-            raise rule(f"{name} must have the dtype of q", expected=q.dtype, got=tensor.dtype)
+            raise FenchelError(f"{name} must have the dtype of q ({q.dtype}), got {tensor.dtype}")
     if k.shape[-1] != q.shape[-1]:
-        raise rule("q and k must have one size", expected=f"E = {q.shape[-1]}", got=k.shape[-1])
+        raise FenchelError(f"k must have the size of q (E = {q.shape[-1]}), got {k.shape[-1]}")
     if v is not None and v.shape[-2] != k.shape[-2]:
-        expected = f"{k.shape[-2]} values, one a key"
-        raise rule("k and v must have one length", expected=expected, got=v.shape[-2])
+        raise FenchelError(f"v must have the length of k ({k.shape[-2]}), got {v.shape[-2]}")
     shapes = {name: tuple(tensor.shape[:-2]) for name, tensor in named.items()}
     if enable_gqa:
         for name in ("k", "v")[: len(named) - 1]:
@@ -65,34 +64,29 @@ def named_as_in_torch(function: F) -> F:
 
 
 def either(name: str, value: Any, other_name: str, other: Any) -> Any:
-    """The value of an argument with two names, of which one was given."""
+    """The value of an argument that has two names and may be given under one of them."""
     if value is not None and other is not None:
-        statement = f"{name} and {other_name} cannot be combined"
-        raise rule(statement, expected="one of them", got="both")
+        raise FenchelError(f"{name} and {other_name} cannot be combined")
     return other if value is None else value
 
 
 def check_mask(mask: Tensor | None, shape: tuple[int, ...], like: Tensor) -> Tensor | None:
-    """Boolean or real, on the device of `like`, broadcasting to the shape of the scores.
+    """A boolean or real mask on the device of `like` that broadcasts to the shape of the scores.
 
-    The result has as many dimensions as the scores, of size 1 where it repeats.
+    The result has as many dimensions as the scores, of size 1 where it broadcasts.
     """
     if mask is None:
         return None
     check_tensor(mask, "mask")
     if mask.dtype != torch.bool and not mask.dtype.is_floating_point:
-        raise rule(
-            "mask marks what may be attended, or is added to the scores",
-            expected="a boolean or a floating-point tensor",
-            got=mask.dtype,
-        )
+        raise FenchelError(f"mask must be a boolean or a floating-point tensor, got {mask.dtype}")
     check_broadcast(mask, shape, "mask")
     check_device(mask, like, "mask")
     return _with_dimensions(mask, len(shape))
 
 
 def check_alpha(alpha: float | Tensor, shape: tuple[int, ...], like: Tensor) -> float | Tensor:
-    """A number, or a tensor that broadcasts to (…, heads, queries, 1); (heads,) is one α a head.
+    """A number, or a tensor that broadcasts to (…, heads, queries, 1); (heads,) is one α per head.
 
     A tensor gets as many dimensions as the scores.
     """
@@ -100,13 +94,14 @@ def check_alpha(alpha: float | Tensor, shape: tuple[int, ...], like: Tensor) -> 
         return check_number(alpha, name="alpha", above=0, or_tensor=True)
     check_dense(alpha, "alpha")
     if alpha.dtype == torch.bool or alpha.dtype.is_complex:
-        raise rule("alpha must be real", expected="a floating-point dtype", got=alpha.dtype)
+        raise FenchelError(f"alpha must be real, got {alpha.dtype}")
     alpha = alpha if alpha.dtype.is_floating_point else alpha.to(torch.float32)
     if alpha.ndim == 1:
         heads = shape[-3] if len(shape) > 2 else 1
         if alpha.shape[0] not in (1, heads):
-            expected = f"shape ({heads},)"
-            raise rule("alpha has one value a head", expected=expected, got=tuple(alpha.shape))
+            raise FenchelError(
+                f"alpha must have shape ({heads},), one value per head, got {tuple(alpha.shape)}"
+            )
         alpha = alpha.reshape(-1, 1, 1) if len(shape) > 2 else alpha
     check_broadcast(alpha, (*shape[:-1], 1), "alpha")
     if alpha.ndim:
@@ -125,27 +120,23 @@ def check_scale(scale: float | None, size: int) -> float:
     """The factor of the scores, by default 1/√E."""
     if scale is None:
         return 1 / math.sqrt(max(size, 1))
-    # Compared, because Dynamo does not trace isfinite of a number that changes.
+    # Dynamo does not trace `isfinite` of a dynamic number, but it traces comparisons.
     if not (_is_real(scale) and -math.inf < scale < math.inf):
-        raise rule("scale multiplies the scores", expected="a finite number", got=repr(scale))
+        raise FenchelError(f"scale must be a finite number, got {scale!r}")
     return float(scale)
 
 
 def check_dropout(probability: float, name: str) -> None:
     if not (_is_real(probability) and 0 <= probability < 1):
-        statement = f"{name} must be at least 0 and below 1"
-        raise rule(statement, expected="a probability in [0, 1)", got=repr(probability))
+        raise FenchelError(f"{name} must be a number in [0, 1), got {probability!r}")
 
 
 def check_window(window: int | None, *, is_causal: bool) -> None:
     if window is None:
         return
-    if isinstance(window, bool) or not isinstance(window, Integral) or window < 0:
-        raise rule("window counts keys", expected="an integer from 0 on", got=repr(window))
+    check_count(window, "window", least=0)
     if not is_causal:
-        raise rule(
-            "window needs causal attention", expected="is_causal=True", got="is_causal=False"
-        )
+        raise FenchelError("is_causal must be True if window is given, got False")
 
 
 def _is_real(number: object) -> bool:
@@ -155,39 +146,36 @@ def _is_real(number: object) -> bool:
 def _check_operand(name: str, tensor: Tensor, *, like: Tensor) -> None:
     check_tensor(tensor, name)
     if not tensor.dtype.is_floating_point:
-        raise rule(f"{name} must be real", expected="a floating-point dtype", got=tensor.dtype)
-    if tensor.ndim != like.ndim or tensor.ndim < 2:
-        expected = "ndim ≥ 2" if like.ndim < 2 else f"ndim {like.ndim}, as q has"
-        raise rule(
-            f"{name} must have shape (…, heads, length, size)",
-            expected=expected,
-            got=f"shape {tuple(tensor.shape)}",
+        raise FenchelError(f"{name} must have a floating-point dtype, got {tensor.dtype}")
+    if like.ndim < 2:
+        raise FenchelError(f"q must have shape (…, length, size), got {tuple(like.shape)}")
+    if tensor.ndim != like.ndim:
+        raise FenchelError(
+            f"{name} must have as many dimensions as q ({like.ndim}), got {tuple(tensor.shape)}"
         )
     check_device(tensor, like, name)
 
 
 def _check_batch(shapes: dict[str, tuple[int, ...]]) -> None:
-    """Batch and heads are those of q, or repeat where one of the operands has size 1."""
+    """Batch and head dimensions must be equal, or 1 where an operand broadcasts."""
     if shapes["q"] == shapes["k"] == shapes.get("v", shapes["k"]):
         return
     for sizes in zip(*shapes.values(), strict=True):
         several = [size for size in sizes if size != 1]
         if any(size != several[0] for size in several):
-            raise rule(
-                "q, k and v must have one batch and as many heads",
-                expected=f"{shapes['q']} before the last two dimensions"
-                " (several heads of queries to one of keys: enable_gqa=True)",
-                got=", ".join(f"{name} {shape}" for name, shape in shapes.items()),
+            got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise FenchelError(
+                f"batch and head dimensions must be equal or 1, got {got}"
+                " (pass enable_gqa=True if keys and values have fewer heads)"
             )
 
 
 def _shared_heads(shape: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
-    """Batch and heads of keys or values, each head counted once for every head of queries it serves."""
+    """Batch and heads of keys or values once their heads are repeated to match those of q."""
     if not q or shape[-1] == 0 or q[-1] % shape[-1]:
-        raise rule(
-            "enable_gqa shares each head of keys and values among as many heads of queries",
-            expected="query heads divisible by key and value heads",
-            got=f"{q} and {shape}",
+        raise FenchelError(
+            "the number of query heads must be divisible by the number of key and value heads,"
+            f" got batch and heads {q} and {shape}"
         )
     return (*shape[:-1], q[-1])
 
