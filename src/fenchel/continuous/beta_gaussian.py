@@ -41,7 +41,7 @@ class Ellipsoid(constraints.Constraint):
 
 
 class _PositiveDefinite(type(constraints.positive_definite)):
-    """torch's constraint, with a factor for variances of any size."""
+    """torch's constraint, checked by a Cholesky factorization for variances of any size."""
 
     def check(self, value: Tensor) -> Tensor:
         return constraints.symmetric.check(value) & is_definite(value)
@@ -173,7 +173,7 @@ class BetaGaussian(Distribution):
         return (exponent - 1) * self.log_peak + gap - 0.5 * self.dims * math.log(exponent)
 
     def escort(self, beta: float) -> BetaGaussian:
-        """The β-escort distribution p^β/∫p^β, β > 0: one of the same family with the same support.
+        """The β-escort distribution p^β/∫p^β, β > 0, of the same family and with the same support.
 
         Its α is 1 + (α − 1)/β, and its Σ is this one's times exp((α−1)/β · log ∫p^β)/β.
 
@@ -236,7 +236,7 @@ class TruncatedParaboloid(BetaGaussian):
 
 
 def _exponent(alpha: float | Tensor, loc: Tensor) -> Tensor:
-    """α as a tensor where the density is, one for all or one an item of the batch."""
+    """α as a tensor on the device of the density: one for all, or one per batch item."""
     if not isinstance(alpha, Tensor) or alpha.dtype.is_floating_point:
         alpha = check_density_parameter(alpha, "alpha")
     elif alpha.dtype == torch.bool or alpha.dtype.is_complex:
@@ -250,7 +250,7 @@ def _exponent(alpha: float | Tensor, loc: Tensor) -> Tensor:
 
 
 def _broadcast(loc: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Locations and matrices of one batch and one dtype."""
+    """Locations and matrices with the same batch shape and dtype."""
     check_device(matrix, loc, "covariance_matrix", "loc")
     dtype = torch.promote_types(loc.dtype, matrix.dtype)
     if dtype not in (torch.float32, torch.float64):

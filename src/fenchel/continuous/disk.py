@@ -1,8 +1,8 @@
 """The integral of a Gaussian over a paraboloid on the unit disk, as an operator with derivatives.
 
-`kernels/*/paraboloid` computes the value and its six slopes in one pass, so that the backward pass is
-six products a Gaussian and nothing of the size of the quadrature is kept. Where the backward pass is
-itself differentiated, the slopes are written in plain torch instead.
+`kernels/*/paraboloid` computes the value and its six slopes in one pass, so the backward pass takes six
+products per Gaussian, and nothing of the size of the quadrature is saved. If the backward pass itself is
+differentiated, the slopes are computed in plain PyTorch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _operator = define(
 
 
 class _Rule(torch.autograd.Function):
-    """The slopes come with the value; they are for the backward pass, not for the caller."""
+    """Returns the value, and the slopes for the backward pass."""
 
     @staticmethod
     def forward(linear: Tensor, offset: Tensor, angles: int) -> tuple[Tensor, Tensor]:
@@ -56,7 +56,7 @@ class _Rule(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Any) -> tuple[Tensor, Tensor, None]:
         linear, offset, slopes = ctx.saved_tensors
-        if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
+        if torch.is_grad_enabled():  # with create_graph: differentiable, in plain PyTorch
             slopes = paraboloid_moments(linear, offset, ctx.angles)[1]
         by_linear, by_offset = slopes[..., :4].reshape(linear.shape), slopes[..., 4:]
         return grad[..., None, None] * by_linear, grad[..., None] * by_offset, None
@@ -65,7 +65,7 @@ class _Rule(torch.autograd.Function):
     @forward_mode
     def jvp(ctx: Any, saved: Any, by_linear: Any, by_offset: Any, *_: Any) -> tuple[Tensor, None]:
         linear, offset = saved
-        # Anew from the inputs, not from the output: an outer level sees only inputs.
+        # Computed again from the inputs: outer levels only see the inputs, not the output.
         slopes = paraboloid_moments(linear, offset, ctx.angles)[1]
         tangent = torch.zeros_like(slopes[..., 0])
         if by_linear is not None:

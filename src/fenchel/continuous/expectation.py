@@ -29,8 +29,8 @@ from fenchel.kernels.reference.window import window_mass
 
 ANGLES = 40
 LINE_NODES = 48
-# What lies beyond the nodes is below 1e-14 of the integral. An integer, which a compiler takes as it is:
-# a number that could change would be compared, after arithmetic that rounds otherwise.
+# The part beyond the nodes is below 1e-14 of the integral. An integer, because torch.compile may treat
+# a float as dynamic and guard on the result of its own, differently rounded arithmetic.
 LINE_DROP = 34
 
 
@@ -48,19 +48,19 @@ def entmax(
     With values V(t) = Bᵀψ(t) (`ridge_values`), the attended value is rᵀB.
 
     Closed form for α = 1, N(μ; μ_j, Σ + Σ_j), in any dimension, and for α = 2 on the line, with erf.
-    For α = 2 in two dimensions one integral over the chords of the support is left, at `angles` places
-    chosen for every pair of density and basis function; for 1 < α < 2 on the line one integral over the
+    For α = 2 in two dimensions, one integral over the chords of the support remains, with `angles` nodes
+    chosen for every pair of density and basis function; for 1 < α < 2 on the line, one integral over the
     support. The Jacobian in the canonical parameters is cov_{p,2−α}(φ, ψ), φ(t) = [t, ttᵀ] (Prop. 3);
-    it and all further derivatives, also in the basis, are exact.
+    all derivatives, also in the basis and of higher order, are exact.
 
-    All arithmetic is in float64 (float32 where a device has no other), and the result is rounded
+    All arithmetic is in float64 (float32 on devices without float64), and the result is rounded
     once to the dtype of `loc`; half precision under autocast gives float32. Values are accurate
     relative to their own size, for densities and basis functions of any widths at any distance.
 
     Args:
         loc: μ, any shape on the line, (…, D) in D dimensions.
         variance: σ², of the shape of `loc`; Σ, (…, D, D), in D dimensions.
-        basis: N Gaussians in as many dimensions.
+        basis: N Gaussians in the same number of dimensions.
         alpha: from 1 to 2 on the line, 1 or 2 in two dimensions, 1 in more.
         angles: nodes of the integral for α = 2 in two dimensions; 40 give a relative error of 2e-10,
             2e-8 where the value is below 1e-12.
@@ -68,7 +68,7 @@ def entmax(
     Returns:
         (…, N).
 
-    Cost: O(N) a density, O(angles · N) in two dimensions.
+    Cost: O(N) per density, O(angles · N) in two dimensions.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, §3 and App. G.
 

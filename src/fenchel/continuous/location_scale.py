@@ -13,7 +13,7 @@ from torch import Tensor
 from fenchel.continuous.symmetric import Symmetric
 from fenchel.errors import FenchelError
 
-NODES = 481  # for moments of the base density; a quarter would do for smooth g
+NODES = 481  # for moments of the base density; a quarter is enough for smooth g
 REACH = 3.6  # where tanh(½π sinh t) is 1 up to rounding
 FARTHEST = 1e8
 HALVINGS = 60
@@ -25,14 +25,14 @@ class LocationScale(Symmetric):
 
     p(t) = [g′(a) − g′(|t−μ|/σ)]_+/σ, where a solves a g′(a) − g(a) + g(0) = ½: the support is μ ± aσ.
     g(s) = s³/6 gives the truncated parabola (with σ^{3/2} as its scale), g(s) = s²/2 the triangular
-    density (with σ² as its scale). The distribution function is closed in g; samples invert it
-    numerically, moments use double-exponential quadrature.
+    density (with σ² as its scale). The distribution function has a closed form in g; samples invert it
+    numerically, and moments use double-exponential quadrature.
 
     Args:
         loc: μ.
         scale: σ > 0.
-        g: a convex function of tensors, elementwise, of torch operations.
-        derivative: g′; by automatic differentiation of g unless given.
+        g: a convex, elementwise function of tensors, made of torch operations.
+        derivative: g′, by default computed by automatic differentiation of g.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 13.
 
@@ -88,7 +88,7 @@ class LocationScale(Symmetric):
     def _base_density(self, u: Tensor) -> Tensor:
         s = self.edge * u.abs()
         fall = self.derivative(torch.full_like(s, self.edge)) - self.derivative(s)
-        return self.edge * fall.clamp(min=0)  # rounding may take it below at the edge
+        return self.edge * fall.clamp(min=0)  # rounding may make it negative at the edge
 
     def _base_log_density(self, u: Tensor) -> Tensor:
         return self._base_density(u).log()

@@ -1,8 +1,8 @@
 """Ω_α-regularized prediction on any measure space, given by points and their weights.
 
-A function on the space is the tensor of its values at the points (the last dimension), an integral
-is a weighted sum. With weights of one this is the finite case, `fenchel.entmax` and its Jacobian;
-with the nodes and weights of a quadrature rule it is the continuous one, for any score function.
+A function on the space is the tensor of its values at the points (the last dimension), and an integral
+is a weighted sum. If all weights are one, this is the finite case, `fenchel.entmax` and its Jacobian;
+with the nodes and weights of a quadrature rule, it is the continuous case, for any score function.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fenchel.errors import FenchelError
 from fenchel.kernels.reference.deformed import support_power
 from fenchel.mechanisms.masks import readable
 
-NEWTON_STEPS = 20  # eleven were the most that any of many problems took
+NEWTON_STEPS = 20  # at most 11 were needed in many problems
 POLISHING_STEPS = 2  # of Newton, differentiable: derivatives up to the third are exact
 
 
@@ -34,7 +34,7 @@ def normalizer(scores: Tensor, weights: Tensor, alpha: float = 2.0) -> Tensor:
 
     Args:
         scores: f at the points, (…, n).
-        weights: the weight of each point, broadcastable to the scores; zero takes a point out.
+        weights: the weight of each point, broadcastable to the scores; zero excludes a point.
         alpha: 0 < α ≤ 2.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Props. 1 and 2.
@@ -158,7 +158,7 @@ def _newton(scores: Tensor, weights: Tensor, start: Tensor, eps: Tensor) -> Tens
 
 
 def _settled(moved: Tensor, start: Tensor) -> bool:
-    """Whether to stop early; where values cannot be looked at, every step is taken."""
+    """Whether to stop early; if values cannot be read, all steps are taken."""
     return readable(moved) and bool(((moved - start).abs() <= 1e-15 * (1 + start.abs())).all())
 
 

@@ -1,4 +1,4 @@
-"""Mixtures of K densities: what a layer of continuous attention looks at."""
+"""Mixtures of K densities, as layers of continuous attention return them."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Mixture(NamedTuple):
         return (self.mixing.unsqueeze(-1).to(each.dtype) * each).sum(-2)
 
     def distribution(self, alpha: float = 2.0) -> MixtureSameFamily:
-        """The density, one a batch item, as torch.distributions has it."""
+        """The densities, one per batch item, as a distribution of `torch.distributions`."""
         modes = self.modes(alpha)
         return MixtureSameFamily(Categorical(self.mixing), modes, validate_args=False)
 
     def modes(self, alpha: float = 2.0) -> Distribution:
-        """The K densities apart."""
+        """The K densities as one distribution with batch shape (…, K)."""
         self._check()
         alpha = check_number(alpha, name="alpha", above=0)
         check_finite(self.loc, "loc")
@@ -81,7 +81,7 @@ class Mixture(NamedTuple):
         return BetaGaussian(self.loc, self.variance, alpha)
 
     def _check(self) -> None:
-        """Every mode has a weight and a place, all of them together."""
+        """Check that every mode has a weight and a location, on the same device."""
         for name, part in self._asdict().items():
             check_real(part, name)
             check_device(part, self.mixing, name, "mixing")

@@ -1,4 +1,4 @@
-"""Where the pieces of an input lie: places in the unit interval or the unit square."""
+"""Positions of the pieces of an input in the unit interval or the unit square."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fenchel.errors import FenchelError
 def regular_positions(
     *sizes: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """The middles of equal pieces: (L,) for one size, (rows · columns, 2) for two.
+    """The centers of equal pieces: (L,) for one size, (rows · columns, 2) for two.
 
-    Pieces of an image are counted row by row; their places are (x, y), y pointing down.
+    Pieces of an image are in row-major order; their positions are (x, y), with y pointing down.
 
     >>> regular_positions(4)
     tensor([0.1250, 0.3750, 0.6250, 0.8750])
@@ -39,7 +39,7 @@ def regular_positions(
 
 
 def positions_within(lengths: Tensor, longest: int, dtype: torch.dtype | None = None) -> Tensor:
-    """(…, longest): the middles of `lengths` equal pieces each, going on beyond one.
+    """(…, longest): the centers of `lengths` equal pieces, continued beyond 1.
 
     >>> positions_within(torch.tensor([2, 4]), 4)
     tensor([[0.2500, 0.7500, 1.2500, 1.7500],

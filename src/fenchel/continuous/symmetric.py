@@ -1,4 +1,4 @@
-"""What the densities on an interval share: a base density on [−1, 1], moved and stretched."""
+"""Base class of densities on an interval: a density on [−1, 1], shifted and scaled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fenchel.continuous.validation import (
 
 
 class Symmetric(Distribution):
-    """A density on [loc − half_width, loc + half_width]; the subclass gives it on [−1, 1]."""
+    """A density on [loc − half_width, loc + half_width]; subclasses define it on [−1, 1]."""
 
     # torch declares a property and reads a class attribute.
     arg_constraints = {  # noqa: RUF012  # pyright: ignore[reportAssignmentType]
@@ -47,7 +47,7 @@ class Symmetric(Distribution):
     @property
     @abstractmethod
     def half_width(self) -> Tensor:
-        """How far the support reaches to either side."""
+        """Half the width of the support."""
 
     @abstractmethod
     def _base_log_density(self, u: Tensor) -> Tensor: ...
@@ -122,10 +122,10 @@ class Symmetric(Distribution):
         return new
 
     def _place(self, value: Tensor) -> Tensor:
-        """Where in [−1, 1] the value lies."""
+        """The value relative to the support, in [−1, 1] inside it."""
         value = check_points(value, "value", self.loc)
         check_together(value, self.loc, "value and the density")
         return (value - self.loc) / self.half_width
 
     def _share(self, other: Any) -> None:
-        """Give another instance what is not a parameter."""
+        """Copy the attributes that are not parameters to another instance."""

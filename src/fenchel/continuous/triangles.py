@@ -30,7 +30,7 @@ def _factor(matrix: Tensor) -> Tensor:
 
 
 def _scaled_factor(matrix: Tensor) -> Tensor:
-    """S chol(S⁻¹ΣS⁻¹), S² ≈ diag Σ: nothing overflows, in the derivative either."""
+    """S chol(S⁻¹ΣS⁻¹), S² ≈ diag Σ: nothing overflows, not even in the derivative."""
     scale = power_of_two(matrix.diagonal(dim1=-2, dim2=-1).sqrt())  # L does not depend on S
     unit = matrix / scale.unsqueeze(-1) / scale.unsqueeze(-2)
     tril, failed = torch.linalg.cholesky_ex(unit)
@@ -39,7 +39,7 @@ def _scaled_factor(matrix: Tensor) -> Tensor:
 
 
 def power_of_two(numbers: Tensor) -> Tensor:
-    """The largest power of two up to each number, a constant: scaling by it rounds nothing."""
+    """The largest power of two up to each number, a constant: scaling by it is exact."""
     return torch.exp2(torch.log2(numbers.detach()).floor())
 
 

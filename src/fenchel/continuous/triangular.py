@@ -1,4 +1,4 @@
-"""The triangular density, continuous sparsemax's Laplace."""
+"""The triangular density, the counterpart of Laplace's under continuous sparsemax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fenchel.continuous.symmetric import Symmetric
 class Triangular(Symmetric):
     r"""argmax_p E_p[−|t−μ|/b] − ½∫p²: p(t) = [−λ − |t−μ|/b]_+, λ = −1/√b.
 
-    The support is μ ± √b. `scale` is b, the Laplace density's in the score.
+    The support is μ ± √b. `scale` is b, the scale of the Laplace density with the same score.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 12.
 

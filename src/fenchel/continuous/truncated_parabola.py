@@ -1,4 +1,4 @@
-"""The truncated parabola, continuous sparsemax's Gaussian on the line."""
+"""The truncated parabola, the counterpart of the Gaussian on the line under continuous sparsemax."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TruncatedParabola(Symmetric):
     r"""argmax_p E_p[−(t−μ)²/2σ²] − ½∫p²: p(t) = [−λ − (t−μ)²/2σ²]_+.
 
     With λ = −½(3/2σ)^{2/3} it integrates to one; the support is μ ± (3σ²/2)^{1/3}. With σ² = 2/3 this is
-    the Epanechnikov kernel. `scale` is σ, the Gaussian's in the score; the standard deviation is
-    `stddev`. Sampling inverts the distribution function in closed form.
+    the Epanechnikov kernel. `scale` is σ, the scale of the Gaussian with the same score; the standard
+    deviation is `stddev`. Sampling inverts the distribution function in closed form.
 
     Reference: Martins et al. (2020), *Sparse and Continuous Attention Mechanisms*, Eq. 10.
 
@@ -31,7 +31,7 @@ class TruncatedParabola(Symmetric):
 
     @property
     def half_width(self) -> Tensor:
-        return 1.5 ** (1 / 3) * self.scale ** (2 / 3)  # σ² may leave the range of the numbers
+        return 1.5 ** (1 / 3) * self.scale ** (2 / 3)  # σ² could overflow or underflow
 
     def _base_log_density(self, u: Tensor) -> Tensor:
         return math.log(0.75) + torch.log1p(-u * u)

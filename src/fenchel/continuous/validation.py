@@ -1,6 +1,6 @@
-"""Rules about locations and variances; an error names the batch item that breaks one.
+"""Checks of locations and variances; errors name the first batch item that is not valid.
 
-Shapes and dtypes are always looked at; values where that is free: on the CPU, outside of tracing.
+Shapes and dtypes are always checked, values only on the CPU and not under tracing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fenchel.mechanisms.masks import readable
 
 
 def validates(validate_args: bool | None) -> bool:
-    """Whether a density looks at the values of its parameters; torch has a switch for all of them."""
+    """Whether a density checks the values of its parameters, by default torch's global setting."""
     return Distribution._validate_args if validate_args is None else validate_args
 
 

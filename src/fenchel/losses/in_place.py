@@ -1,7 +1,8 @@
 """The entmax loss of a matrix of scores that its gradient may overwrite.
 
-The gradient p − q needs no memory but the scores': it replaces them when the loss is computed, and the
-backward pass scales it there. Whoever else has kept the scores for its own derivative is told.
+The gradient p − q overwrites the scores when the loss is computed, and the backward pass scales it in
+place, so it needs no memory of its own. The version of the scores is incremented: autograd raises an
+error if another operation has saved them for its derivative.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from fenchel.operators.entmax_loss import check_loss_values, entmax_row_loss_in_
 
 
 def may_overwrite(scores: Tensor) -> bool:
-    """Whether there is a gradient to write over them, room for it, and nothing that transforms."""
+    """Whether p − q can overwrite the scores: a matrix that requires grad, without shared memory,
+    and not traced or transformed."""
     if scores.ndim != 2 or not (torch.is_grad_enabled() and scores.requires_grad):
         return False
     owner = scores if scores._base is None else scores._base
@@ -33,7 +35,7 @@ def may_overwrite(scores: Tensor) -> bool:
 
 
 def _apart(matrix: Tensor) -> bool:
-    """Whether every entry has memory of its own; those of expanded or unfolded tensors share it."""
+    """Whether no two entries share memory, as they do in expanded or unfolded tensors."""
     extent = 1
     for stride, size in sorted(zip(matrix.stride(), matrix.shape, strict=True)):
         if size > 1:
@@ -46,7 +48,7 @@ def _apart(matrix: Tensor) -> bool:
 def overwriting_row_loss(
     scores: Tensor, target: Tensor, alpha: float | Tensor, ignore_index: int, smoothing: float
 ) -> Tensor:
-    """L_α, one a row; the scores become p − q."""
+    """L_α, one per row; p − q overwrites the scores."""
     return _Overwrite.apply(scores, target, alpha, ignore_index, smoothing)
 
 

@@ -40,26 +40,27 @@ def linear_entmax_loss(
 
         L_α(Wh + b; q) = Ω_α(q) + Ω_α*(Wh + b) − ⟨q, Wh + b⟩,    ∂L/∂h = Wᵀ(p − q),  ∂L/∂W = (p − q) hᵀ,
 
-    with p = entmax_α(Wh + b). The N × C scores never exist at once: a chunk's scores are overwritten
-    by p − q and multiplied into the gradients. For "mean" and "sum" this happens in the forward pass,
-    and there are no more matrix products than in the plain layer; for "none" the backward pass makes
-    the scores anew. Beside the gradients themselves, memory holds one chunk: `chunk_rows` × C numbers.
+    with p = entmax_α(Wh + b). The N × C scores never exist at once: the scores of a chunk are
+    overwritten by p − q, which is multiplied into the gradients. For "mean" and "sum" this happens in
+    the forward pass, with no more matrix products than in the plain layer; for "none" the backward
+    pass computes the scores again. Besides the gradients, this takes memory for `chunk_rows` × C
+    numbers.
 
-    Under autocast the products are in its dtype and the loss in float32. Gradients are summed over the
-    chunks in the dtype of the parameter, so that of half-precision weights is rounded once a chunk (16
-    times by default), or twice in all where a GPU sums the few entries of p − q that are not zero: for
-    class indices, many classes and a number α in (1, 2]. Derivatives of higher order, in forward mode
-    and under `torch.func` are those of the plain layer and hold all the scores.
+    Under autocast, products are computed in its dtype and the loss in float32. Gradients are summed
+    over the chunks in the dtype of the parameter, so the gradient of half-precision weights is rounded
+    once per chunk (16 times by default), or twice in total where a GPU sums only the entries of p − q
+    that are not zero: for class indices, many classes and a number α in (1, 2]. Higher derivatives,
+    forward mode and `torch.func` use the plain layer, with all scores in memory.
 
     Args:
         hidden: (…, D), the inputs of the layer.
-        weight: (C, D), the output matrix, one row a class.
+        weight: (C, D), the output matrix, one row per class.
         target: class indices (…), or probabilities (…, C).
         alpha: a number above 0, or a differentiable tensor that broadcasts to (…, 1).
-        bias: (C), or none.
-        class_weight: one weight a class, as `weight` in `entmax_loss`; a constant.
+        bias: (C), or None.
+        class_weight: one weight per class, as `weight` in `entmax_loss`; a constant.
         ignore_index, reduction, label_smoothing: as in `entmax_loss`.
-        chunk_rows: rows of a chunk; by default a sixteenth of all, and at least 256.
+        chunk_rows: rows per chunk, by default 1/16 of all rows, and at least 256.
 
     >>> import torch, fenchel
     >>> hidden, weight = torch.eye(2), torch.tensor([[3.0, 0.2], [0.5, 0.1], [-1.0, 0.0]])
@@ -80,7 +81,7 @@ def linear_entmax_loss(
     product = dtype or hidden.dtype
     one = hidden.new_ones((), dtype=loss_dtype(product))
     shares = one.expand(target.shape[0]) if weights is None else weights.to(one.dtype)
-    narrow = product == torch.float16  # whose small numbers need their size
+    narrow = product == torch.float16  # gradients divided by the number of rows could underflow
     early = reduction == "mean" and not narrow and rows > 0
     if early:
         shares = shares * mean_of(one, target, weights, ignore_index)
@@ -107,7 +108,7 @@ def linear_entmax_loss(
 
 
 def _product_dtype(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> torch.dtype | None:
-    """The dtype in which autocast wants the products; None where it is off or has no say."""
+    """The dtype of products under autocast; None if it is disabled or does not apply to float64."""
     _check_layer(hidden, weight, bias)
     dtype = autocast_dtype(hidden.device)
     if dtype is not None and torch.float64 not in (hidden.dtype, weight.dtype):
@@ -146,7 +147,7 @@ def _check_constant(class_weight: Tensor | None) -> Tensor | None:
 
 
 def check_rows(chunk_rows: int | None) -> int:
-    """Rows of a chunk; 0 leaves the choice to the kernel, which knows how many there are."""
+    """Rows per chunk; 0 leaves the choice to the operator, which knows the number of rows."""
     return 0 if chunk_rows is None else int(check_count(chunk_rows, "chunk_rows"))
 
 

@@ -19,7 +19,7 @@ RowLoss = Callable[[Tensor, Tensor, int, float], Tensor]
 
 
 def class_dimension(scores: Tensor) -> int:
-    """Where the classes are in (C), (N, C) and (N, C, d1, …), counted from the end."""
+    """The dimension of the classes in (C), (N, C) and (N, C, d1, …), as a negative number."""
     check_scores(scores)
     dim = -1 if scores.ndim == 1 else 1 - scores.ndim
     check_classes(scores.shape[dim], f"scores of shape {tuple(scores.shape)}")
@@ -65,7 +65,7 @@ def reduced(
     """The losses of the rows, their sum or their mean."""
     if reduction == "none":
         return loss
-    # In float16 the sum of a large batch is infinite, and so is the number of its rows.
+    # In float16, the sum over a large batch and its number of rows would overflow.
     narrow = loss.dtype in HALF
     total = loss.sum(dtype=torch.float32) if narrow else loss.sum()
     if reduction == "mean":
@@ -74,14 +74,14 @@ def reduced(
 
 
 def mean_of(total: Tensor, target: Tensor, weights: Tensor | None, ignore_index: int) -> Tensor:
-    """The mean over the weights of the rows that count; over all rows of probabilities.
+    """The weighted mean over rows that are not ignored, or over all rows of probabilities.
 
-    Where there is nothing to count it is NaN, as that of `F.cross_entropy`.
+    It is NaN if there are no such rows, as in `F.cross_entropy`.
     """
     if target.dtype.is_floating_point:
         return total / math.prod(target.shape[:-1])
     if weights is None:
-        return total / (target != ignore_index).sum()  # a count does not widen the mean
+        return total / (target != ignore_index).sum()  # an integer keeps the dtype of the mean
     return total / weights.sum().to(total.dtype)
 
 
@@ -104,7 +104,7 @@ def _is_index(value: object) -> bool:
 
 
 def check_target(target: Tensor, scores: Sequence[int], dim: int) -> bool:
-    """Whether a target for scores of this shape holds class indices; else it holds probabilities."""
+    """Check a target for scores of this shape; returns whether it has class indices."""
     check_tensor(target, "target")
     if target.dtype == torch.bool or target.dtype.is_complex:
         raise FenchelError(f"target must have an integer or floating dtype, got {target.dtype}")

@@ -51,34 +51,34 @@ def attention(
 
         argmax_{p ∈ Δ} ⟨p, x⟩ + H_α(p),   x = scale · K q + bias,
 
-    and returns Vᵀp: `F.scaled_dot_product_attention` with α-entmax for softmax, which is α = 1. The
-    call mirrors that function and takes its names (`query`, `key` and `value` too), except that
-    options are keywords and that `is_causal` aligns bottom right and may be combined with a mask.
-    The derivative is that of `fenchel.entmax`. On a CPU there is one product of queries and keys, and
-    the rest costs as much as there are weights above zero; memory does not grow with queries × keys
-    (docs/attention.md). On other devices, and with dropout, all weights are computed.
+    and returns Vᵀp: `F.scaled_dot_product_attention` with α-entmax in place of softmax (α = 1). The
+    arguments are those of that function, also under its names (`query`, `key` and `value`), except
+    that options are keyword-only, and that `is_causal` aligns bottom right and can be combined with a
+    mask. The derivative is that of `fenchel.entmax`. On a CPU, the cost is one product of queries and
+    keys, plus a cost proportional to the number of weights above zero, and memory does not grow with
+    queries × keys (docs/attention.md). On other devices, and with dropout, all weights are computed.
 
-    Half precision computes in float32 and rounds the result once. A query that may see nothing
-    returns zeros and passes no gradient. Keys and values that no query sees must still be numbers, as
-    in PyTorch's attention: NaN times a weight of zero is NaN.
+    Half precision is computed in float32 and rounded once. A query whose keys are all masked returns
+    zeros and has no gradient. Masked keys and values must be finite, as in PyTorch's attention: NaN
+    times a weight of zero is NaN.
 
     Args:
         q: queries (…, heads, Lq, E).
         k: keys (…, heads, Lk, E).
         v: values (…, heads, Lk, Ev).
-        alpha: a number above 0, a tensor with one value a head, (heads,), or one that broadcasts to
-            (…, heads, Lq, 1). A tensor is differentiable.
+        alpha: a number above 0, a tensor with one value per head, (heads,), or one that broadcasts to
+            (…, heads, Lq, 1). Tensors are differentiable.
         mask: broadcasts to (…, heads, Lq, Lk): boolean, True marks what may be attended; or real,
             added to the scores and differentiable.
         is_causal: query i sees the keys j ≤ i + Lk − Lq, so that the last query sees every key, as
             with a key–value cache.
-        scale: the factor of the scores, 1/√E unless given.
-        enable_gqa: keys and values have fewer heads, each shared by as many heads of queries.
-        window: with `is_causal`, the number of keys to the left of its own that a query sees. Its
-            own key does not count: `window=0` leaves that one alone.
-        lengths: an integer tensor (batch,), the number of valid keys; the shape of the dimensions
-            before `heads`. Keys from there on are not seen; it does not move the causal diagonal.
-        attn_mask: PyTorch's name of `mask`, with the same meaning. Only one of them may be given.
+        scale: the factor of the scores, by default 1/√E.
+        enable_gqa: keys and values have fewer heads, each shared by the same number of query heads.
+        window: with `is_causal`, the number of keys to the left of its own that a query sees; with
+            `window=0` it sees only its own key.
+        lengths: integers (batch,), the number of valid keys per batch entry, in the shape of the
+            dimensions before `heads`. Later keys are masked; the causal diagonal does not move.
+        attn_mask: PyTorch's name for `mask`, with the same meaning. Only one of them may be given.
         dropout_p: the probability with which each weight is set to zero, from 0 to below 1. Those
             kept are divided by 1 − dropout_p, so that the expectation is the attention without
             dropout. As in PyTorch's function it always applies: pass 0 outside of training.
@@ -135,12 +135,12 @@ def attention_weights(
     lengths: Tensor | None = None,
     attn_mask: Tensor | None = None,
 ) -> Tensor:
-    r"""The weights of `attention`, for a person to look at: which keys does a query read?
+    r"""The weights of `attention` as sparse matrices, for inspection.
 
     The arguments are those of `attention` without the values and dropout. The result is a
     `torch.sparse_csr` tensor of shape (…, heads, Lq, Lk) without derivatives; row i of a matrix
-    holds the p of query i. PyTorch requires all matrices of a batch to store equally many entries:
-    a matrix with fewer than the fullest stores zeros for the rest.
+    holds the p of query i. PyTorch requires all matrices of a batch to store the same number of
+    entries, so the sparser ones also store some zeros.
 
     >>> import torch, fenchel
     >>> q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 0.0], [-2.0, 0.0]])

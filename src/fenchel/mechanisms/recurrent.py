@@ -21,7 +21,7 @@ class Map(Protocol):
 
 
 class _RecurrentAttention(nn.Module, ABC):
-    """p = map(score(query, key)), context = Σ p · value; the subclass is the score."""
+    """p = map(score(query, key)), context = Σ p · value; subclasses define the score."""
 
     key_projection: nn.Linear
 
@@ -33,7 +33,7 @@ class _RecurrentAttention(nn.Module, ABC):
 
     @abstractmethod
     def project_keys(self, keys: Tensor) -> Tensor:
-        """The part of the scores that depends on the keys alone, to be passed to every step."""
+        """The part of the scores that depends on the keys alone, computed once for all steps."""
 
     @abstractmethod
     def scores(self, query: Tensor, projected_keys: Tensor) -> Tensor:
@@ -52,12 +52,12 @@ class _RecurrentAttention(nn.Module, ABC):
         """Context and weights.
 
         Args:
-            query: (B, query_size), one step, or (B, T, query_size), all steps of teacher forcing.
+            query: (B, query_size) for one step, or (B, T, query_size) for all steps (teacher forcing).
             keys: (B, L, key_size).
-            values: (B, L, value_size); the keys unless given.
+            values: (B, L, value_size), by default the keys.
             lengths: integers (B,), the number of valid keys.
             mask: boolean, True marks what may be attended; broadcasts to the weights.
-            projected_keys: `project_keys(keys)`, computed here unless given.
+            projected_keys: `project_keys(keys)`, by default computed here.
 
         Returns:
             The context (B, value_size) or (B, T, value_size), and the weights (B, L) or (B, T, L).
@@ -125,7 +125,7 @@ def _wrong_shape(name: str, wanted: object, got: Tensor) -> FenchelError:
 class AdditiveAttention(_RecurrentAttention):
     r"""Scores vᵀ tanh(W q + U k + b), then any map.
 
-    A decoder that attends once per step computes U k + b once:
+    A decoder that attends at every step can compute U k + b once:
 
         projected = layer.project_keys(states)
         for … :
@@ -133,7 +133,7 @@ class AdditiveAttention(_RecurrentAttention):
 
     Args:
         query_size, key_size, hidden_size: sizes of q, of k, and of the tanh layer.
-        map: a callable `(scores, dim=…, mask=…)`, `fenchel.sparsemax` unless given. The parameters of
+        map: a callable `(scores, dim=…, mask=…)`, by default `fenchel.sparsemax`. The parameters of
             a module, such as `fenchel.nn.Entmax(alpha="learned")`, are learned with those of the layer.
 
     Reference: Bahdanau, Cho & Bengio (2015), *Neural Machine Translation by Jointly Learning to
@@ -169,7 +169,7 @@ class GeneralAttention(_RecurrentAttention):
 
     Args:
         query_size, key_size: sizes of q and of k.
-        map: a callable `(scores, dim=…, mask=…)`, `fenchel.sparsemax` unless given.
+        map: a callable `(scores, dim=…, mask=…)`, by default `fenchel.sparsemax`.
 
     Reference: Luong, Pham & Manning (2015), *Effective Approaches to Attention-based Neural Machine
     Translation*.

@@ -1,4 +1,4 @@
-"""Probabilities as the compressed rows of PyTorch."""
+"""Probabilities as sparse matrices in PyTorch's CSR format."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 def to_csr(dense: Tensor) -> Tensor:
     """A `torch.sparse_csr` tensor with the non-zero entries of each matrix of `dense`.
 
-    Each matrix of a batch must store as many entries: where one has fewer than the fullest, its
-    first zeros (in the order of rows) are stored too.
+    PyTorch requires all matrices of a batch to store the same number of entries, so the sparser ones
+    also store their first zeros, in the order of rows.
 
     >>> to_csr(torch.tensor([[0.0, 0.5], [0.0, 0.0]])).crow_indices()
     tensor([0, 1, 1])
@@ -31,7 +31,7 @@ def to_csr(dense: Tensor) -> Tensor:
 
 
 def csr_of_lists(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The same from the entries of all rows, one after the other: row i is `starts[i:i + 2]`.
+    """The same from concatenated entries: those of row i are at `starts[i]` to `starts[i + 1]`.
 
     >>> columns, values = torch.tensor([1, 0, 1]), torch.tensor([1.0, 0.5, 0.5])
     >>> csr_of_lists(torch.tensor([0, 1, 3]), columns, values, (2, 1, 2)).col_indices()

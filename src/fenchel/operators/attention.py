@@ -1,11 +1,11 @@
-"""Attention as PyTorch operators, with the rule of its derivatives.
+"""Attention as PyTorch operators, with their derivatives.
 
     attention(q, k, v, alpha, mask, lengths, is_causal, window, scale) -> output
     attention_backward(grad, …, in_alpha, in_mask) -> gradients in q, k, v, alpha, mask
 
-The operators have static shapes, so they can be traced: `attention_backward` finds the supports anew. A
-call that is only differentiated keeps those of its forward pass, whose size depends on the data. A
-gradient that is differentiated itself, and forward mode, are computed from all weights in plain PyTorch.
+The operators have static shapes, so they can be traced: `attention_backward` finds the supports again. A
+call that only records its gradient saves the supports of its forward pass, whose size depends on the
+data. Second derivatives and forward mode are computed from all weights in plain PyTorch.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _pull_back(
 def _gradients(
     q: Tensor, k: Tensor, v: Tensor, options: Options, in_alpha: bool, in_mask: bool
 ) -> tuple[Tensor, ...]:
-    """Empty gradients; those that are not asked for have no elements."""
+    """Empty gradients; those that are not required have no elements."""
     asked = (options.alpha if in_alpha else None), (options.mask if in_mask else None)
     others = [_contiguous(x) if isinstance(x, Tensor) else q.new_empty(0) for x in asked]
     return _contiguous(q), _contiguous(k), _contiguous(v), *others
@@ -97,7 +97,7 @@ def _contiguous(like: Tensor) -> Tensor:
 
 
 def _over_batch_backward(operator: Any, info: Any, in_dims: Any, *args: Any) -> tuple[Any, Any]:
-    """As `vmap_over_batch`; gradients that are not asked for have no batch dimension."""
+    """As `vmap_over_batch`; gradients that are not required have no batch dimension."""
     results, _ = vmap_over_batch(operator, info, in_dims, *args)
     return results, tuple(0 if each.numel() or each.ndim > 1 else None for each in results)
 
@@ -115,9 +115,9 @@ BACKWARD = define(
 
 
 def listed_weights(q: Tensor, k: Tensor, options: Options) -> tuple[Tensor, Tensor, Tensor] | None:
-    """(rows' starts, keys, p) of the weights above zero, row by row; None where no backend lists them.
+    """(starts of the rows, keys, p) of the weights above zero, row by row.
 
-    Rows of all keys, as those of α ≤ 1 are, are not listed either.
+    None if the backend does not list them, or if a row has all keys, as for α ≤ 1.
     """
     find = dispatch.extension("attention", "attention_support", q)
     if find is None or 0 in (*q.shape[:-1], *k.shape[:-1]):
@@ -151,7 +151,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     q, k, v, options, support = _saved(ctx)
     saved = ctx.kind(*support) if support else None
     in_alpha, in_mask = ctx.needs_input_grad[3], ctx.needs_input_grad[4]
-    if torch.is_grad_enabled():  # this derivative will be differentiated: plain torch
+    if torch.is_grad_enabled():  # with create_graph: differentiable, in plain PyTorch
         g, wide_q, wide_k, wide_v = (at_least_float32(x) for x in (grad, q, k, v))
         p = dense.weights(wide_q, wide_k, options, _entmax)
         found = dense.gradients(
@@ -168,7 +168,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 class _Rule(torch.autograd.Function):
-    """Nothing but the operands is kept."""
+    """Only the operands are saved."""
 
     @staticmethod
     def forward(*inputs: Any) -> Tensor:
@@ -215,7 +215,7 @@ class _Rule(torch.autograd.Function):
 
 
 class _KeepingSupports(torch.autograd.Function):
-    """The rule of a call that is only differentiated."""
+    """For calls that only record their gradient: the supports are saved too."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:

@@ -100,7 +100,7 @@ def kernel(home: str, name: str, tensor: Tensor, adapt: Adapt) -> Function:
 
 
 def extension(home: str, name: str, tensor: Tensor) -> Function | None:
-    """A function that not every backend has, of the one that runs for a tensor; None without one."""
+    """An optional function of the backend that runs for a tensor; None if it has no such function."""
     return _find_extension(home, name, tensor.device, tensor.dtype, _forced.get())
 
 

@@ -156,14 +156,14 @@ def _factor(by_total: Any, by_losses: Any, row_weight: Tensor) -> Any:
 
 
 def _is_plain(tensor: Any) -> bool:
-    """Whether nothing traces or transforms what is done to it."""
+    """Whether operations on the tensor are neither traced nor transformed."""
     return type(tensor) is Tensor and peek_interpreter_stack() is None
 
 
 def _scaled(gradient: Tensor, factor: Any, in_place: bool) -> Tensor:
     """`factor` times a gradient, rounded once: a factor without dimensions would be rounded first.
 
-    In place it takes no memory, but the gradient is spent: a second backward pass needs a new one.
+    In place it takes no memory, but a second backward pass must compute the gradient again.
     """
     if not in_place:
         return (gradient * factor.expand_as(gradient)).to(gradient.dtype)
@@ -189,7 +189,7 @@ def _plain_slopes(inputs: Sequence[Any], options: Sequence[Any]) -> tuple[Tensor
 def _plain_gradients(
     inputs: Sequence[Any], factor: Tensor, options: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """The gradients in hidden, weight, bias and, one a row, α, differentiable in everything."""
+    """The gradients in hidden, weight, bias and (one per row) α, differentiable in all inputs."""
     hidden, weight, bias = inputs[:3]
     slope, slope_alpha = _plain_slopes(inputs, options)
     slope = factor.unsqueeze(-1) * slope

@@ -2,7 +2,7 @@
 
 An operator is registered at several dispatch keys of `torch.library`:
 
-* its kernel and a fake kernel for shapes, which know nothing about derivatives;
+* its kernel, and a fake kernel for shapes, both without derivatives;
 * its derivative rule (an `autograd.Function` with `setup_context`, `vmap` and `jvp`), both for the
   autograd engine and for the transforms of `torch.func`. Because the rule is registered there instead of
   being called from Python, `torch.compile` sees one opaque operator, and forward mode works, which

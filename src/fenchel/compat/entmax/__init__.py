@@ -1,9 +1,9 @@
 """The names of the PyPI package `entmax` 1.3, with its arguments and defaults.
 
-Results are exact, so what steers its approximations is accepted and not used: `k` (how many entries
-to sort first), `n_iter` (how often to bisect) and `ensure_sum_one` (whether to hide what is left).
-Where that package raises or returns NaN (α = 1, empty rows, −inf, ignored targets, half precision,
-`vmap`, `torch.compile`), these work.
+Results are exact, so the arguments that control its approximations are accepted but not used: `k` (the
+number of entries to sort first), `n_iter` (the number of bisections) and `ensure_sum_one` (whether to
+divide by the sum). These functions also work where that package raises or returns NaN: α = 1, empty
+rows, −inf, ignored targets, half precision, `vmap` and `torch.compile`.
 
 >>> import torch
 >>> from fenchel.compat.entmax import entmax15

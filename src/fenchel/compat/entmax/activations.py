@@ -50,7 +50,7 @@ class SparsemaxFunction:
 
 
 class Entmax15Function:
-    """`Entmax15Function.apply` is `entmax15`, with the default dim that it has there."""
+    """`Entmax15Function.apply` is `entmax15`, with the default dim of that package."""
 
     @staticmethod
     def apply(X: Tensor, dim: int = 0, k: int | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""`entmax.losses`: Fenchel–Young losses of class indices, one a row or reduced.
+"""`entmax.losses`: Fenchel–Young losses of class indices, one per row, or reduced.
 
 `k` and `n_iter` are accepted and not used: results are exact.
 """
@@ -20,36 +20,36 @@ REDUCTIONS = {"elementwise_mean": "mean", "mean": "mean", "sum": "sum", "none": 
 
 
 def sparsemax_loss(X: Tensor, target: Tensor, k: int | None = None) -> Tensor:
-    """`fenchel.sparsemax_loss`, one value a row; `k` is not used."""
+    """`fenchel.sparsemax_loss`, one value per row; `k` is not used."""
     return entmax_loss(X, target, 2.0, reduction="none")
 
 
 def sparsemax_bisect_loss(X: Tensor, target: Tensor, n_iter: int = 50) -> Tensor:
-    """`fenchel.sparsemax_loss`, one value a row; `n_iter` is not used."""
+    """`fenchel.sparsemax_loss`, one value per row; `n_iter` is not used."""
     return entmax_loss(X, target, 2.0, reduction="none")
 
 
 def entmax15_loss(X: Tensor, target: Tensor, k: int | None = None) -> Tensor:
-    """`fenchel.entmax_loss` at α = 1.5, one value a row; `k` is not used."""
+    """`fenchel.entmax_loss` at α = 1.5, one value per row; `k` is not used."""
     return entmax_loss(X, target, 1.5, reduction="none")
 
 
 def entmax_bisect_loss(
     X: Tensor, target: Tensor, alpha: float | Tensor = 1.5, n_iter: int = 50
 ) -> Tensor:
-    """`fenchel.entmax_loss`, one value a row, differentiable in α; `n_iter` is not used."""
+    """`fenchel.entmax_loss`, one value per row, differentiable in α; `n_iter` is not used."""
     return entmax_loss(X, target, alpha, reduction="none")
 
 
 def normmax_bisect_loss(
     X: Tensor, target: Tensor, alpha: float | Tensor = 2, n_iter: int = 50
 ) -> Tensor:
-    """The Fenchel–Young loss of `fenchel.Norm`, one value a row; `n_iter` is not used."""
+    """The Fenchel–Young loss of `fenchel.Norm`, one value per row; `n_iter` is not used."""
     return fenchel_young_loss(X, target, Norm(alpha), reduction="none")
 
 
 class _Loss(nn.Module, ABC):
-    """Rows whose target is `ignore_index` cost nothing and are left out of the mean."""
+    """Rows whose target is `ignore_index` have loss zero and are not counted by the mean."""
 
     def __init__(self, ignore_index: int | Tensor, reduction: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`entmax.root_finding`: the maps that are bisected there.
+"""`entmax.root_finding`: the maps that the package computes by bisection.
 
 `n_iter` and `ensure_sum_one` are accepted and not used: results are exact.
 """
@@ -38,7 +38,7 @@ def sparsemax_bisect(
 def normmax_bisect(X: Tensor, alpha: float | Tensor = 2, dim: int = -1, n_iter: int = 50) -> Tensor:
     """`fenchel.normmax`; `n_iter` is not used.
 
-    α ≤ 1 is let through, as it is there. ⟨p, x⟩ − ‖p‖_α is then convex in p, so it is largest in a
+    α ≤ 1 is allowed, as in that package. ⟨p, x⟩ − ‖p‖_α is then convex in p, so it is largest in a
     corner of the simplex: all mass on the largest score (shared by ties) and zero gradient, which
     is also the limit α → 1 from above.
     """
@@ -58,7 +58,7 @@ def normmax_bisect(X: Tensor, alpha: float | Tensor = 2, dim: int = -1, n_iter: 
 
 
 def budget_bisect(X: Tensor, budget: float | Tensor = 2, dim: int = -1, n_iter: int = 50) -> Tensor:
-    """`fenchel.budget`; `n_iter` is not used. A budget above the row's length takes all of it."""
+    """`fenchel.budget`; `n_iter` is not used. Numbers above the length of a row count as the length."""
     check_scores(X)
     dim = canonical_dim(dim, X.ndim)
     if isinstance(budget, Real) and not isinstance(budget, bool):

@@ -5,7 +5,7 @@ With x = scale · q kᵀ + bias, p = entmax(x) and the output p v, and g the gra
     in v: pᵀ g      in x and in the bias: d = J (g vᵀ), J the Jacobian of entmax (N.19)
     in q: scale · d k      in k: scale · dᵀ q      in α: Σ (g vᵀ) ∘ ∂p/∂α (N.20)
 
-Heads of queries that share one of keys and values read the same ones.
+Query heads that share a key and value head read the same keys and values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Map = Callable[[Tensor, "float | Tensor", "Tensor | None"], Tensor]  # scores, a
 
 
 class Options(NamedTuple):
-    """Tensors have the dimensions of the queries, of size 1 where they repeat.
+    """Tensors have the dimensions of the queries, of size 1 where they broadcast.
 
     `alpha` is a number or a tensor (…, heads, queries, 1); `mask` is boolean, or added to the scores;
     `lengths` has the dimensions before the heads; `window` is -1 if there is none.
@@ -43,7 +43,7 @@ class Options(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """In every operand; None where an option is not differentiated."""
+    """The gradients in the operands; None for options that are not differentiated."""
 
     q: Tensor
     k: Tensor
@@ -105,7 +105,7 @@ def gradients(
     in_alpha: bool,
     in_mask: bool,
 ) -> Gradients:
-    """In the operands, before sums over dimensions that they repeat; `p` is `weights(q, k, …)`."""
+    """The gradients before the sums over broadcast dimensions; `p` is `weights(q, k, …)`."""
     by_p = grad @ repeated(v, q).mT
     by_x = entmax_backward(by_p, p, options.alpha)
     alpha = torch.as_tensor(options.alpha)
@@ -131,7 +131,7 @@ def summed(found: Gradients, q: Tensor, k: Tensor, v: Tensor, options: Options) 
 
 
 def repeated(keys: Tensor, q: Tensor) -> Tensor:
-    """Keys or values with one head for each head of the queries, where several share one."""
+    """Keys or values with one head per query head, repeated where several share one."""
     heads = keys.shape[-3]
     shared = q.shape[-3] // heads if heads else 1
     return keys if heads <= 1 or shared <= 1 else keys.repeat_interleave(shared, -3)

@@ -1,4 +1,4 @@
-"""What a query may see, as boolean tensors: True marks a key that may be attended."""
+"""Masks of attention as boolean tensors: True marks a key that may be attended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 def causal(
     queries: int, keys: int, *, window: int | None = None, device: torch.device | None = None
 ) -> Tensor:
-    """(queries, keys): the past of each query, aligned bottom right: the last one sees every key.
+    """(queries, keys): a causal mask, aligned bottom right: the last query sees every key.
 
     With `window`, a query sees its own key and at most `window` keys to the left of it.
 

@@ -46,13 +46,13 @@ from fenchel.kernels.cpu.shared.batch import (
 from fenchel.kernels.cpu.shared.columns import VECTOR, copy
 
 MAX_VISITS = 8  # of a row
-ROUNDING_TOLERANCES = 4.0  # |F - 1| below that many tolerances may rise because of rounding
+ROUNDING_TOLERANCES = 4.0  # |F - 1| below 4 tolerances may rise because of rounding
 SMALLEST_DISTANCE = 1e-30
-EDGE_STEPS = 8.0  # a score within that many steps of the edge counts as close
+EDGE_STEPS = 8.0  # a score within 8 steps of the edge counts as close
 ESTIMATE_SAFETY = 8.0  # factor on the estimate of the remaining error
 # For alpha <= DENSE_ALPHA most scores are in the support, and batches also have longer rows.
 DENSE_ALPHA, DENSE_COLUMNS = 1.2, 1024
-ONE_HOT_TOLERANCES = 1.5  # if A is that close to the largest score, its p is exactly 1
+ONE_HOT_TOLERANCES = 1.5  # if A is within 1.5 tolerances of the largest score, its p is exactly 1
 
 
 @inlined

@@ -28,7 +28,7 @@ from fenchel.kernels.cpu.shared.columns import VECTOR, copy, largest_of_vectors,
 WHOLE_ROW_COLUMNS = 256  # longest rows that are visited as a whole, without block maxima
 BLOCK_VECTORS = 2  # vectors of columns in a block
 LOWER_BOUND_TOLERANCE = 1e-2  # |F - 1| at which the search for a lower bound ends
-TOLERANCE_RATIO_ABOVE_2 = 1e-2  # the tolerance is that much tighter for alpha > 2
+TOLERANCE_RATIO_ABOVE_2 = 1e-2  # factor on the tolerance for alpha > 2
 
 
 def tolerance_of(number) -> Any:

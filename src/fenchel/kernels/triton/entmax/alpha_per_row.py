@@ -69,11 +69,11 @@ from fenchel.kernels.triton.tiles.reductions import (
     slab_max,
 )
 
-# With one alpha a row:
-# Tiles or rows are ordered from these numbers on; at most MAX_SORTED_ROWS, as their indices are int32.
+# With one alpha per row, the least tiles or rows that are ordered, and the most rows, whose indices
+# must fit in int32
 MIN_SORTED_TILES, MIN_SORTED_ROWS = 4096, 16384
 MAX_SORTED_ROWS = 2**30
-MIN_INT64_OFFSET = 2**31  # offsets from here on are no int32
+MIN_INT64_OFFSET = 2**31  # offsets from here on do not fit in int32
 TILE_REGISTERS, SORTED_REGISTERS, ONE_ROW_REGISTERS = 80, 64, 128
 
 
@@ -220,7 +220,7 @@ def _solve_mixed_tile(
     x = load_rows(
         scores, mask, row, count, columns, middle, inner, steps, mask_steps, LEVELS, EVEN, J, R, K,
     )  # fmt: skip
-    peak = finite_peak(row_max(slab_max(x)))  # what waits for scores may not wait for alpha first
+    peak = finite_peak(row_max(slab_max(x)))  # before alpha, so that it waits only for scores
     e = row_epsilon(0.0, alpha, alpha_steps, row, count, middle, inner, LEVELS, ALPHA_PER_ROW, R)
     peak = peak_if_valid(peak, e)
     kinds = tl.where(row < count, kind_of_row(e), KINDS)

@@ -153,7 +153,7 @@ def sort_by_kind(
 ) -> tuple[int, Tensor, Tensor]:
     """(number of tiles of `height` rows, first tile of each kind, row numbers).
 
-    `wide`: an offset in alpha may be no int32.
+    `wide`: an offset in alpha may not fit in int32.
     """
     blocks = ceil_div(rows.count, COUNTED_ROWS)
     tiles = ceil_div(rows.count, height) + (KINDS.value - 1 if height > 1 else 0)

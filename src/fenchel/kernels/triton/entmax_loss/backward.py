@@ -1,7 +1,7 @@
 """g (p - q), the gradient of the loss in the scores, from what is saved of a row, without a new search.
 
-slope_tile       any rows
-slope_of_groups  long rows whose groups that can be in the support are listed
+loss_gradient_tile           any rows
+loss_gradient_listed_groups  long rows whose groups that can be in the support are listed
 """
 
 from __future__ import annotations

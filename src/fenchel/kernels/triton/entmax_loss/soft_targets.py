@@ -1,8 +1,8 @@
 """The loss for targets that are not a single class, from the normalizer of a row.
 
-terms_rows            targets that are probabilities
-label_smoothing_rows  what label smoothing adds to the loss of class k: s (x_k - mean x) + Omega(q), with
-                      q = (1 - s) e_k + s/C
+probability_loss_rows  targets that are probabilities
+label_smoothing_rows   what label smoothing adds to the loss of class k: s (x_k - mean x) + Omega(q),
+                       with q = (1 - s) e_k + s/C
 """
 
 from __future__ import annotations

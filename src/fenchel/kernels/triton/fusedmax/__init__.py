@@ -44,9 +44,9 @@ from fenchel.kernels.triton.shared.group_backward import (
 )
 
 LANES = 32
-LISTED_AT_ONCE = 128  # listed entries that a program treats at a time
-MAX_VISITS_PER_ENTRY = 8  # visits an entry, after which the direct method gives up
-SHORT_ROW_COLUMNS = 256  # columns up to which it never does
+LISTED_AT_ONCE = 128  # listed entries that a program processes at a time
+MAX_VISITS_PER_ENTRY = 8  # visits per entry after which the direct method gives up
+SHORT_ROW_COLUMNS = 256  # up to this many columns it never gives up
 MAX_WORKSPACE_NUMBERS = 2**23  # float64 numbers that the lists of slow rows may take
 
 

@@ -4,7 +4,7 @@
 onto the simplex is at least that of sparsemax minus 2 strength, and an entry more than 4 strength below
 that is zero. Of several such neighbours one is kept, at any level that is low enough: it costs its
 neighbours the strength, whatever its value. After the prox, p = [z - tau]_+ is written with tau such
-that the row sums to one. A program treats one row.
+that the row sums to one. A program solves one row.
 """
 
 from __future__ import annotations

@@ -25,13 +25,13 @@ from fenchel.kernels.triton.launch.addressing import (
 )
 
 NO_DEVICE = -1  # the number of no device, to which `torch.cuda.device` does not change
-MAX_LAUNCHES = 1024  # that are remembered before all are forgotten
+MAX_LAUNCHES = 1024  # size at which the cache of launches is cleared
 TENSOR_TYPES = frozenset((Tensor, Parameter))
 NUMBER_TYPES = frozenset((int, float, bool, NoneType, Strides))
-driver: Any = triton_driver  # its devices and streams are not declared
+driver: Any = triton_driver  # its devices and streams have no type stubs
 
 
-ALIGNMENT_BYTES = 16  # bytes; Triton compiles another kernel for an address that is no multiple
+ALIGNMENT_BYTES = 16  # Triton compiles another kernel for addresses that are not multiples of it
 
 
 class Launch(NamedTuple):
@@ -44,7 +44,7 @@ class Launch(NamedTuple):
 
 RecordedLaunch = tuple[
     Launch | None, tuple[Any, ...]
-]  # none if it is not remembered; its arguments
+]  # the launch (None if it cannot be cached), and its arguments
 
 
 _record: ContextVar[list[RecordedLaunch] | None] = ContextVar("recorded launches", default=None)

@@ -47,8 +47,8 @@ MEDIUM_REGISTERS = {
     FAST_POWERS.value: 128,
     ABOVE_2.value: 80,
 }
-# Small problems, such as one step of a decoder's attention: scores per thread up to that many rows and
-# columns
+# Small problems, such as one step of a decoder's attention: scores per thread up to these numbers of
+# rows and columns
 SMALL_PROBLEM_ROWS, SMALL_PROBLEM_COLUMNS, SMALL_PROBLEM_ENTRIES = 4096, 64, 2
 HALF_BYTES = 2
 # Packed half precision, two scores per register: alpha = 2 and 3/2, rows >= 1024, tiles of >= 8192

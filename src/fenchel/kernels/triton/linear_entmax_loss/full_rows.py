@@ -1,8 +1,8 @@
 """out += g^T h over the rows of a chunk that have too many entries for lists: a matrix product.
 
-add_full_rows  some rows, whose numbers are given add_all_rows   all rows. Blocks of g and h are loaded
-by tensor descriptors, on GPUs with a copy engine for
-               them. A program takes many tiles and loads the blocks of the next one while it adds the
+add_full_rows  some rows, whose numbers are given
+add_all_rows   all rows, on GPUs with a copy engine for tensor descriptors, which load blocks of g and h.
+               A program takes many tiles and loads the blocks of the next one while it adds the
                current one.
 """
 

@@ -1,18 +1,18 @@
 """Products with gradients g of which most rows have few non-zero entries.
 
-The sum over rows of g h^T. A matrix product would read and write the whole sum for every chunk of rows:
+The sum over rows of g h^T (a matrix product would read and write the whole sum for every chunk):
 
-list_rows       writes the entries of every row of a chunk
-name_full_rows  writes the numbers of the rows that have too many for a list
-add_full_rows   (in `full_rows`) multiplies these rows, if there are any, and adds the result to the sum
-sum_classes     adds the lists of some chunks, sorted by class
+list_entries        writes the entries of every row of a chunk
+number_full_rows    writes the numbers of the rows that have too many for a list
+add_full_rows       (in `full_rows`) multiplies these rows, if any, and adds the result to the sum
+sum_listed_weights  adds the lists of some chunks, sorted by class
 
 g W:
 
 multiply_full_rows  multiplies the rows with too many entries for a list, if there are any; the classes
-are
-                    divided among programs, more of them per row if there are few such rows
-use_lists           adds these parts, and the rows of W that the lists of all other rows name
+                    are divided among programs, more of them per row if there are few such rows
+sum_listed_hidden   adds these parts, and for all other rows the rows of W of the classes in
+                    their lists
 
 Only the device knows the number of entries and of full rows, and no call waits for it.
 """

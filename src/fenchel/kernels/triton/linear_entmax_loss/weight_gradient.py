@@ -37,14 +37,14 @@ from fenchel.kernels.triton.linear_entmax_loss.listed_rows import (
 )
 
 SCALE_BLOCK, SCALE_WARPS = 4096, 8
-# Few programs: a loss is mostly differentiated as it is, by the factor 1, and there is nothing to do.
+# Few programs: the factor is mostly 1 (the loss is differentiated as it is), and nothing is scaled.
 MAX_SCALE_PROGRAMS = 1056
 HALF_DTYPES = (
     torch.bfloat16,
     torch.float16,
 )  # their product is so fast that reading the sum counts
 MAX_LISTED_ENTRIES = 512  # entries of a row that are listed; a row with more is multiplied
-LIST_PARTS = 2  # the lists of so many parts of all rows are summed, one part after the other
+LIST_PARTS = 2  # parts of all rows; the lists of a part are summed together
 WEIGHT_BLOCK, WEIGHT_ENTRIES_AT_ONCE = (
     2048,
     2,
@@ -53,9 +53,9 @@ HIDDEN_BLOCK, HIDDEN_ENTRIES_AT_ONCE = 1024, 8  # the same for the hidden states
 MIN_FULL_PROGRAMS = (
     128  # programs, about as many as run at once, that share the classes of full rows
 )
-MAX_FULL_PROGRAMS = 1024  # mostly there is nothing to multiply, and starting them is all the cost
-DESCRIPTOR_PROGRAMS = 264  # by so many programs, two for each multiprocessor
-DESCRIPTOR_ALIGNMENT_BYTES = 16  # of which a descriptor wants addresses to be multiples
+MAX_FULL_PROGRAMS = 1024  # mostly there is nothing to multiply, and only starting them takes time
+DESCRIPTOR_PROGRAMS = 264  # programs of a product by descriptors, two per multiprocessor
+DESCRIPTOR_ALIGNMENT_BYTES = 16  # the addresses of a descriptor must be multiples of this
 
 
 @kernel
@@ -89,7 +89,7 @@ class Product(NamedTuple):
 TILE = Product(128, 128, 32, {"num_warps": 8, "num_stages": 4, "maxnreg": 128})  # of gᵀh
 
 
-DESCRIPTOR_TILE = Product(128, 128, 64, {"num_warps": 4, "num_stages": 3})  # by descriptors,
+DESCRIPTOR_TILE = Product(128, 128, 64, {"num_warps": 4, "num_stages": 3})  # of gᵀh, by descriptors
 
 
 HIDDEN_TILE = Product(128, 256, 32, {"num_warps": 8, "num_stages": 4})  # of g W
@@ -169,7 +169,7 @@ class SparseWeightGradient:
         )  # fmt: skip
 
     def add(self, slopes: Tensor, first: int, by_hidden: Tensor | None, weight: Tensor) -> None:
-        """Add a chunk whose parts have been listed, from its first row; g W is written if asked for."""
+        """Add a chunk whose parts have been listed, from its first row; g W is written if required."""
         rows = slopes.shape[0]
         number_full_rows[(1,)](
             self.counts,

@@ -5,9 +5,9 @@ beyond the last bit of a float32. The unknowns of (N.16) are the smallest score 
 `bottom`, and its probability u, `least`.
 
 1. `bottom` is the smallest score x with F(edge = x) < 1: next to a guess, or by bisection over the
-scores. 2. `least`: F(u) of (N.17) is convex and increasing, and Newton's method decreases to the root
-after at most
-   one step upwards.
+   scores.
+2. `least`: F(u) of (N.17) is convex and increasing, and Newton's method decreases to the root after at
+   most one step upwards.
 
 `visit(data, first, second, e, WHAT)` visits the scores of every row once and returns two numbers.
 """
@@ -38,7 +38,7 @@ SUMS_AT_EDGES: tl.constexpr = tl.constexpr(1)  # F with its edge at `first`, and
 SUM_AND_SLOPE: tl.constexpr = tl.constexpr(
     2
 )  # F and dF/du with bottom = `first` and least = `second`
-ONE_ULP: tl.constexpr = tl.constexpr(1.2e-7)  # so much more of a number is at least the next one
+ONE_ULP: tl.constexpr = tl.constexpr(1.2e-7)  # relative: at least the step to the next float32
 SUM_TOLERANCE: tl.constexpr = tl.constexpr(1e-7)  # of F: what its rounding hides
 
 

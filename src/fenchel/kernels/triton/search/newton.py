@@ -42,7 +42,7 @@ from fenchel.kernels.triton.tiles.reductions import (
 
 MAX_EDGE_SHARE: tl.constexpr = tl.constexpr(0.05)  # share of the slope
 MAX_A_ERROR: tl.constexpr = tl.constexpr(5e-8)  # error of A that p does not show
-ONE_ULP: tl.constexpr = tl.constexpr(1.2e-7)  # so much less of a number is at most the one below it
+ONE_ULP: tl.constexpr = tl.constexpr(1.2e-7)  # relative: at least the step to the float32 below
 BRACKET_MARGIN: tl.constexpr = tl.constexpr(0.01)
 ROUNDING_ERROR: tl.constexpr = tl.constexpr(
     4e-6

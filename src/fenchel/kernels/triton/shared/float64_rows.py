@@ -32,7 +32,7 @@ from fenchel.kernels.triton.tiles.reductions import (
 )
 
 MAX_HELD_COLUMNS = 4096  # longest rows that a program has in registers
-COLUMNS_PER_WARP = 128  # columns a warp, at least
+COLUMNS_PER_WARP = 128  # at least
 SUM_TOLERANCE: tl.constexpr = tl.constexpr(4 * 2.0**-52)
 
 

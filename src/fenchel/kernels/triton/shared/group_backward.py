@@ -2,8 +2,8 @@
 
 Groups are known by `jumps` (fusedmax: a group begins where a jump is not zero) or by first ranks
 (oscarmax: equal ranks are one group). Sums are integers, in units so small that nothing is lost and so
-large that nothing overflows, so they do not depend on the order in which threads add. A program treats
-one block of R rows after another, K columns at a time, so that its sums need little memory.
+large that nothing overflows, so they do not depend on the order in which threads add. A program
+processes blocks of R rows in sequence, K columns at a time, so that its sums need little memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
 JUMPS: tl.constexpr = tl.constexpr(0)
 RANKS: tl.constexpr = tl.constexpr(1)
 MAX_PROGRAMS = 4096
-ENTRIES_PER_PROGRAM = 512  # of short rows a program treats several at once, with this many entries
+ENTRIES_PER_PROGRAM = 512  # a program processes several short rows at once, with this many entries
 
 
 @triton.jit
@@ -243,7 +243,7 @@ def group_backward_rows(
 def group_backward(
     kind: tl.constexpr, grad: Tensor, p: Tensor, groups: Tensor, dim: int, *, with_strength: bool
 ) -> tuple[Tensor, Any]:
-    """J g, and the gradient in the strength of every row (float64, size 1 along `dim`) if asked for."""
+    """J g, and the gradient in the strength of every row (float64, size 1 along `dim`) if required."""
     out, in_strength = torch.empty_like(p), None
     if with_strength:
         shape = list(p.shape)

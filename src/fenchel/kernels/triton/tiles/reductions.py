@@ -2,8 +2,8 @@
 
 Reductions inside a thread wait for no other thread, and the compiler may fuse the products that are
 added. Reductions to rows exchange values between threads. Their sums are rounded equally in all threads
-(`plus`), because the loops that they control must end for all threads together. For maxima and minima,
-NaN is both larger and smaller than any number.
+(`rounded_add`), because the loops that they control must end for all threads together. For maxima and
+minima, NaN is both larger and smaller than any number.
 """
 
 from __future__ import annotations
