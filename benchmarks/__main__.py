@@ -1,7 +1,7 @@
 """`python -m benchmarks [--quick] [--only PATTERN] [--resume] [--device cpu|cuda] [--base COMMIT]`.
 
-Every case is in the CSV file as soon as it is measured; a run that was cut off goes on with `--resume`,
-and runs with different patterns fill the same file.
+Every case is in the CSV file as soon as it is measured; `--resume` continues an interrupted run,
+and runs with different patterns write to the same file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from benchmarks.progress import steps
 from benchmarks.registry import Operation
 from benchmarks.report import markdown
 from benchmarks.rows import Row, make_rows, measured_before, newest, read, update
-from benchmarks.runner import Effort, race
+from benchmarks.runner import Effort, measure_case
 from benchmarks.timing import timer_for
 from fenchel.errors import FenchelError
 
 EFFORT = {
     ("cpu", False): Effort(),
-    ("cpu", True): Effort(rounds=8, seconds=0.2, slowest_call=0.2, race_seconds=4),
-    ("cuda", False): Effort(rounds=20, seconds=0.3, slowest_call=0.5, race_seconds=6),
-    ("cuda", True): Effort(rounds=8, seconds=0.1, slowest_call=0.1, race_seconds=2),
+    ("cpu", True): Effort(rounds=8, seconds=0.2, slowest_call=0.2, case_seconds=4),
+    ("cuda", False): Effort(rounds=20, seconds=0.3, slowest_call=0.5, case_seconds=6),
+    ("cuda", True): Effort(rounds=8, seconds=0.1, slowest_call=0.1, case_seconds=2),
 }
 NAMES = {"cpu": "cpu", "cuda": "gpu"}
 DTYPES = {"cpu": ["float32"], "cuda": ["float32", "bfloat16"]}
@@ -51,7 +51,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def matches(pattern: str, operation: str, family: str) -> bool:
-    """Whether `--only` means an operation, by its name or its family."""
+    """Whether the name or the family of an operation matches `--only`."""
     return any(re.search(pattern, name) for name in (operation, family))
 
 
@@ -81,7 +81,7 @@ def problems_of(options: argparse.Namespace) -> list[Problem]:
 def measure(
     problems: Sequence[Problem], effort: Effort, environment: Environment
 ) -> Iterator[list[Row]]:
-    """The rows of one case after the other; what a family needs is compiled before it begins.
+    """Yield the rows of each case; the kernels of a family are compiled before it is measured.
 
     A case that fails does not stop the others; it is raised after them.
     """
@@ -95,7 +95,7 @@ def measure(
             title = f"measuring {family}, {dtype}"
             for case, operations in steps(title, stage, len(stage), lambda p: str(p[0])):
                 try:
-                    measured = race(case, operations, timer_for(case), effort)
+                    measured = measure_case(case, operations, timer_for(case), effort)
                 except Exception as failure:
                     failure.add_note(f"while measuring {case}")
                     failures.append(failure)
@@ -106,7 +106,7 @@ def measure(
 
 
 def left_of(problems: Sequence[Problem], path: Path, commit: str) -> list[Problem]:
-    """The problems with an operation that the file does not hold for this commit."""
+    """The problems with an operation of which the file has no row for this commit."""
     known = measured_before(path, commit)
     return [
         (case, operations)
@@ -126,7 +126,7 @@ def rows_of(commit: str, path: Path) -> list[Row]:
 
 
 def results(path: Path) -> list[Row]:
-    """What a file says of every table, as of the last commit that measured it."""
+    """For each table of a file, the rows of the last commit that measured it."""
     rows = newest(read(path))
     if not rows:
         raise FenchelError(f"no results to draw: {path.name} must have rows, got none")
@@ -134,7 +134,7 @@ def results(path: Path) -> list[Row]:
 
 
 def show(path: Path, base: Sequence[Row] = ()) -> str:
-    """Write the tables and the picture of a file; return what to say about it."""
+    """Write the tables and the picture of a file; return the text to print."""
     current = results(path)
     text = markdown(current, base)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
@@ -147,7 +147,7 @@ def show(path: Path, base: Sequence[Row] = ()) -> str:
 
 
 def picture_of_some(path: Path, options: argparse.Namespace) -> str:
-    """Draw what `--only` and `--dtype` choose of a file; return what to say."""
+    """Draw the rows of a file that `--only` and `--dtype` select; return the text to print."""
     from benchmarks.picture import ratio_picture
 
     chosen = [
@@ -170,14 +170,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", default="", metavar="PATTERN", help="a regular expression of names or families"
     )
-    parser.add_argument("--resume", action="store_true", help="only what the file does not hold")
+    parser.add_argument("--resume", action="store_true", help="only what the file does not have")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--dtype", nargs="*", choices=("float32", "bfloat16", "float64"))
     parser.add_argument("--base", metavar="COMMIT", help="compare with that commit's rows")
-    parser.add_argument("--commit", help="what is measured, where git does not say")
+    parser.add_argument("--commit", help="the commit that is measured, if git does not know it")
     parser.add_argument("--draw", action="store_true", help="measure nothing; tables from the file")
     parser.add_argument(
-        "--picture", type=Path, help="with --draw: only this picture, of what the others choose"
+        "--picture",
+        type=Path,
+        help="with --draw: draw this picture only, of the rows that --only and --dtype select",
     )
     parser.add_argument("--elements", type=int, help="scores of a problem on the CPU")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")

@@ -17,7 +17,7 @@ FORWARD, BOTH = "forward", "forward+backward"
 
 
 class Compared(NamedTuple):
-    """A row, and that of its baseline in the same race."""
+    """A row, and that of its baseline on the same case."""
 
     row: Row
     baseline: Row | None
@@ -114,10 +114,10 @@ AIMS = (
 def table_of_aims(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """(aim, bound, worst figure, whether it holds, where it was measured); none without a GPU."""
     on_gpu = [row for row in rows if row.device.startswith("cuda")]
-    baselines = {_race(row): row for row in on_gpu if row.operation == row.baseline}
+    baselines = {_case_of(row): row for row in on_gpu if row.operation == row.baseline}
     lines = []
     for aim in AIMS:
-        compared = [Compared(r, baselines.get(_race(r))) for r in on_gpu if aim.concerns(r)]
+        compared = [Compared(r, baselines.get(_case_of(r))) for r in on_gpu if aim.concerns(r)]
         figures = [(value, c.row) for c in compared if (value := aim.figure(c)) is not None]
         if figures:
             value, row = _worst(aim, figures)
@@ -133,5 +133,5 @@ def _worst(aim: Aim, figures: Sequence[tuple[float, Row]]) -> tuple[float, Row]:
     return max(figures, key=lambda pair: (pair[0] != pair[0], sign * pair[0]))
 
 
-def _race(row: Row) -> tuple[str | int, ...]:
+def _case_of(row: Row) -> tuple[str | int, ...]:
     return (*row.table, row.rows, row.width, row.columns, row.commit)

@@ -1,7 +1,6 @@
-"""Kernels compiled before they are timed, by as many processes as there are cores.
+"""Compiles kernels before they are timed, in one process per core.
 
-A compiled kernel goes into Triton's cache (or Numba's) on disk, where the process that measures finds
-it.
+Compiled kernels go into the caches of Triton and Numba on disk, where the measuring process finds them.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ Task = tuple[Case, str]
 
 
 def processes() -> Executor:
-    """One a core, started when there is work; they stay, since each has to load torch first."""
+    """One process per core, started when there is work and kept, since each has to import torch."""
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     return ProcessPoolExecutor(os.cpu_count() or 1, context)
 
 
 def compile_ahead(pool: Executor, tasks: Sequence[Task]) -> Iterator[str]:
-    """Compile what the races will need, and name what is done.
+    """Compile the kernels of all tasks, and yield the name of each task when it is done.
 
-    A call that fails here fails there again, and is reported.
+    Errors are ignored here: the call fails again, and is reported, when it is measured.
     """
     running = {pool.submit(_run_once, *task): task for task in tasks}
     for finished in as_completed(running):
@@ -44,7 +43,7 @@ def compile_ahead(pool: Executor, tasks: Sequence[Task]) -> Iterator[str]:
 
 
 def tasks_of(problems: Sequence[tuple[Case, Sequence[Operation]]]) -> list[Task]:
-    """Each case and operation once; with gradients where both directions are wanted."""
+    """Each case and operation once; with gradients if both directions are measured."""
     wanted: dict[Task, bool] = {}
     for case, operations in problems:
         small = replace(case, rows=min(case.rows, ROWS), backward=False)

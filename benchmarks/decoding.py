@@ -1,4 +1,4 @@
-"""The decoder's ways to run all steps of a target, in a whole training step of three models.
+"""Ways of the decoder to run all steps of a target, measured as whole training steps of three models.
 
 The models have the sizes of the demo and of the recipes inflection and translation. A step is the
 loss and all gradients; on a GPU it is replayed as a CUDA graph, as in training.

@@ -1,4 +1,4 @@
-"""How exact a map is: its largest distance from the reference in float64, on some of the rows."""
+"""The largest error of a map, against the reference in float64 on a sample of the rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ SAMPLE = 64  # rows that are compared
 
 
 def largest_error(operation: Operation, inputs: Inputs) -> float | None:
-    """The error of the worst probability of the sample; None for what is no map of ours or a peer's.
+    """The largest error of the probabilities of the sample; None if the operation is not a map.
 
-    The call is the one that is timed, with all its rows, since their number chooses the kernel.
+    The call is the one that is timed, with all rows, because the choice of the kernel depends on them.
     """
     exact = _ours(operation)
     if exact is None or exact.family != "maps":
@@ -31,7 +31,7 @@ def largest_error(operation: Operation, inputs: Inputs) -> float | None:
 
 
 def _ours(operation: Operation) -> Operation | None:
-    """The operation of this library that computes the same: itself, or the one whose peer it is."""
+    """The operation of this library with the same values: itself, or the one whose peer it is."""
     return next((o for o in OURS if o == operation or _is_peer(operation, o)), None)
 
 

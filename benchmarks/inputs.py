@@ -42,7 +42,7 @@ class Inputs:
 
 
 def make_inputs(case: Case, seed: int = 0) -> Inputs:
-    """Normal scores, and one α in [1.25, 2] a row (in float32 at least, as a parameter is)."""
+    """Normal scores, and one α in [1.25, 2] per row (in float32 at least, as a parameter is)."""
     generator = torch.Generator(case.device).manual_seed(seed)
     place = {"generator": generator, "device": case.device}
 

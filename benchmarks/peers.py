@@ -1,4 +1,4 @@
-"""What other packages offer, where they are installed: `entmax`, and `adasplash` for a GPU."""
+"""The operations of other packages, if they are installed: `entmax`, and `adasplash` for GPUs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CPU = ("cpu",)
 
 
 def operations() -> dict[tuple[str, str], Operation]:
-    """Every contender that can run here, by family and name."""
+    """All operations that can run here, by family and name."""
     found = [*OURS, *ATTENTION, *SPARSE_ATTENTION, *SEARCHES, *DECODERS]
     for package, build in zip(PACKAGES, (_entmax, _adasplash), strict=True):
         if importlib.util.find_spec(package) is not None:
@@ -88,7 +88,7 @@ def _adasplash(package: Any) -> list[Operation]:
 
 
 def largest_blocks(configs: Sequence[Any], columns: int) -> list[Any]:
-    """Those with the two largest blocks that are not longer than a row."""
+    """The configurations with the two largest blocks that are not longer than a row."""
     sizes = sorted({config.kwargs["BLOCK_N"] for config in configs})
     filled = [size for size in sizes if size <= columns] or sizes[:1]
     return [config for config in configs if config.kwargs["BLOCK_N"] in filled[-2:]]

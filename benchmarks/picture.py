@@ -1,7 +1,7 @@
-"""The ratios as one picture.
+"""A picture of all ratios.
 
-Maps are lines over the columns and losses bars, a line of panels a dtype; below them are the structured
-maps and continuous attention.
+Maps are lines over the columns and losses are bars, with one row of panels per dtype; below them are the
+structured maps and continuous attention.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def ratio_picture(rows: Sequence[Row]) -> Figure:
 
 
 def _layout(rows: Sequence[Row]) -> list[list[Panel]]:
-    """Losses only with their gradients: that is what they are for."""
+    """The panels of each row; losses are shown with gradients only."""
     measured = [row for row in rows if row.ratio_q50 is not None]
     core = (("maps", "forward", _ratios), ("maps", BOTH, _ratios), ("losses", BOTH, _bars))
     other = (
@@ -68,7 +68,7 @@ def _layout(rows: Sequence[Row]) -> list[list[Panel]]:
 
 
 def _curves(ax: Axes, rows: Sequence[Row], value: Callable[[Row], float | None]) -> None:
-    """A line an operation, by the columns."""
+    """One line per operation, over the columns."""
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     for operation, style in STYLES.items():
@@ -89,7 +89,7 @@ def _curves(ax: Axes, rows: Sequence[Row], value: Callable[[Row], float | None])
 
 
 def _ratios(ax: Axes, rows: Sequence[Row], title: str) -> None:
-    """Time over the baseline's."""
+    """Time / time of the baseline."""
     ax.axhline(1, color=FAINT, linewidth=1)
     _curves(ax, rows, lambda row: row.ratio_q50)
     ax.yaxis.set_major_formatter("{x:g}×")
@@ -97,7 +97,7 @@ def _ratios(ax: Axes, rows: Sequence[Row], title: str) -> None:
 
 
 def _named_ratios(ax: Axes, rows: Sequence[Row], title: str) -> None:
-    """The same, with the names beside."""
+    """The same, with a legend."""
     _ratios(ax, [row for row in rows if row.operation != row.baseline] or rows, title)
     ax.set_yscale("log", base=2)
     ax.yaxis.set_major_formatter("{x:g}×")
@@ -112,7 +112,7 @@ def _milliseconds(ax: Axes, rows: Sequence[Row], title: str) -> None:
 
 
 def _bars(ax: Axes, rows: Sequence[Row], title: str) -> None:
-    """Time over the baseline's, a bar a shape."""
+    """Time / time of the baseline, one bar per shape."""
     shapes = sorted({(row.columns, row.shape) for row in rows})
     operations = [o for o in STYLES if any(row.operation == o for row in rows)]
     height = 0.8 / max(len(shapes), 1)
@@ -139,7 +139,7 @@ def _short(count: int) -> str:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """What the lines of the first panels are, unless they say it themselves."""
+    """A legend for all panels without their own."""
     named = {
         label: handle
         for ax in panels

@@ -1,4 +1,4 @@
-"""What is asked of the contenders: families of problems, and their shapes by device."""
+"""The problems: families of cases, and their shapes by device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLUMNS = (64, 512, 8192, 128_000)
 CLASSES = 32_000
 STRUCTURED = (
     (4096, 64), (4096, 512), (256, 8192),
-    (2048, 1024), (128, 16_384), (8, 262_144), (2, 1_048_576),  # as many scores in longer rows
+    (2048, 1024), (128, 16_384), (8, 262_144), (2, 1_048_576),  # the same number of scores in longer rows
 )  # fmt: skip
 IMAGES, FUNCTIONS = 512, 100  # densities over images, and functions of the basis
 REGIONS = (49, 196, 784, 3136)
@@ -49,12 +49,12 @@ ATTENTION_FAMILIES = {
         tuple((1, 64, n) for n in (4096, 32_768, 131_072)), is_causal=False, backward=(False,)
     ),
 }
-TINY = (4, 64)  # so little work that what is left is the cost of the call
+TINY = (4, 64)  # measures the cost of the call
 
 
 @dataclass(frozen=True)
 class Case:
-    """One problem: what all contenders of a race are given.
+    """A problem that all operations of a family are measured on.
 
     `width` is that of the hidden states of which a layer makes its scores, of an image's regions, of a
     beam, or of a decoder. The clock is "device", or "host" where only the cost of calling counts.
@@ -90,7 +90,7 @@ def shape_name(rows: int, width: int, columns: int) -> str:
 def cpu_cases(
     elements: int = ELEMENTS, dtypes: Sequence[torch.dtype] = (torch.float32,)
 ) -> list[Case]:
-    """Maps at about `elements` scores whatever the columns; losses at eight times as many."""
+    """Maps with about `elements` scores for all numbers of columns; losses with eight times as many."""
     maps = [("maps", max(elements // columns, 1), columns) for columns in COLUMNS]
     losses = [("losses", max(8 * elements // CLASSES, 1), CLASSES)]
     cases = []
@@ -136,7 +136,7 @@ def gpu_cases(dtypes: Sequence[torch.dtype], share: int = 1) -> list[Case]:
 
 
 def _call_cases(device: str) -> list[Case]:
-    """What a call costs, without and with gradients."""
+    """Tiny problems, which measure the cost of a call, without and with gradients."""
     return [
         Case("maps", *TINY, torch.float32, backward, device, clock="host")
         for backward in (False, True)

@@ -1,4 +1,4 @@
-"""A bar in a terminal where rich is installed, lines elsewhere."""
+"""Progress: a bar in a terminal if rich is installed, otherwise lines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Item = TypeVar("Item")
 def steps(
     title: str, items: Iterable[Item], total: int, name: Callable[[Item], str] | None = None
 ) -> Iterator[Item]:
-    """The items, while what is done with each is shown as the next step of `total`.
+    """Iterate over items and show the progress, one step of `total` per item.
 
-    Without names for them, what is done with all of them is one line.
+    Without a function `name`, all items share one line.
     """
     if total and sys.stdout.isatty() and importlib.util.find_spec("rich") is not None:
         return _bar(title, items, total, name or str)

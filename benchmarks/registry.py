@@ -1,7 +1,7 @@
-"""What is compared: every operation once a family, with its baseline and its peers.
+"""The operations that are compared, by family, with their baselines and peers.
 
-To add one, append an `Operation`; continuous attention is in `attention`, what other packages offer in
-`peers`. An operation names the devices it runs on; the shapes are in `problems`.
+To add one, append an `Operation`. Continuous attention is in `attention`, other packages are in `peers`,
+and the shapes are in `problems`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,16 @@ COPY = "copy"
 
 @dataclass(frozen=True)
 class Operation:
-    """One contender. `peers` compute the same values in another library; some may not be installed.
+    """An operation that is measured.
 
-    `learns` names the inputs whose gradients are asked for; without any it only runs forward.
+    Attributes:
+        name: Its name in tables.
+        family: The family of cases that it is measured on.
+        baseline: The operation whose time is the denominator of ratios.
+        call: Computes the output.
+        peers: Operations of other packages with the same values; some may not be installed.
+        learns: The inputs whose gradients are computed; without any, only the forward pass is measured.
+        devices: The kinds of devices that it runs on.
     """
 
     name: str
@@ -40,11 +47,11 @@ class Operation:
 
     @property
     def optional(self) -> bool:
-        """Whether it may be left out when slow: another library, and not the baseline."""
+        """Whether it is left out if it is slow or fails: another package, and not the baseline."""
         return not self.name.startswith("fenchel.") and self.name != self.baseline
 
     def fits(self, case: Case) -> bool:
-        """Whether it has a place in the race: calls of other libraries are not looked at closely."""
+        """Whether it is measured on a case; the cost of a call is not measured for other packages."""
         return (
             self.family == case.family
             and case.device in self.devices
@@ -53,14 +60,14 @@ class Operation:
         )
 
     def repeats(self, rows: int) -> float:
-        """How many steps the problem takes; more than one where a step is a share of it."""
+        """The number of steps of the whole problem; above 1 if a step is a share of it."""
         return 1.0
 
     def build(self, inputs: Inputs, *, backward: bool) -> Callable[[], object]:
         """The step to be timed: the call alone, or the call and its gradients."""
         if not backward:
             return lambda: self.call(inputs)
-        # Only what is learned may ask for its gradient.
+        # Only the inputs in `learns` require a gradient.
         leaves = {name: getattr(inputs, name).detach().requires_grad_() for name in self.learns}
         learned = replace(inputs, **leaves)
 
@@ -95,7 +102,7 @@ def _entmax_at(alpha: float) -> Operation:
 
 
 MAPS = [
-    # What moving the bytes costs.
+    # The cost of moving the bytes.
     a_map(COPY, lambda x: x.scores.clone(), learns=(), devices=("cuda",)),
     a_map("torch.softmax", lambda x: torch.softmax(x.scores, -1)),
     a_map("fenchel.softmax", lambda x: fenchel.softmax(x.scores), "torch.softmax"),
@@ -173,7 +180,7 @@ VIA_CPU = "CPU and back"
 
 
 def a_structured_map(name: str, call: Callable[[Tensor], Tensor]) -> list[Operation]:
-    """The map, and what it costs on a GPU without a kernel there: copies, and the CPU's kernel."""
+    """The map, and the same on a GPU by the CPU kernel with copies, as if it had no CUDA kernel."""
 
     def copied(x: Inputs) -> Tensor:
         return call(x.scores.cpu()).to(x.scores.device)

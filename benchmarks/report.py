@@ -1,4 +1,4 @@
-"""How it is shown: Markdown tables of times and ratios to baseline, copy, peers and another commit."""
+"""Markdown tables of rows: times, and ratios to the baseline, a copy, peers and another commit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _provenance(rows: Sequence[Row]) -> str:
         lines = [f"- {place}: {'; '.join(measured)}" for place, measured in tables.items()]
         where = "\n".join(lines) + "\n"
     return (
-        f"{where}\nAll contenders of a table column took turns in one process; every ratio is of two "
+        f"{where}\nAll operations of a table column took turns in one process; every ratio is of two "
         "calls of one round."
     )
 
@@ -162,7 +162,7 @@ def _speedup(row: Row) -> str:
 
 
 def _comparison(rows: Sequence[Row], base: Sequence[Row]) -> str:
-    """The ratios then and now; below one, it became faster."""
+    """The ratios of two commits; a quotient below 1 means that the operation became faster."""
     earlier = {row.problem: row.ratio_q50 for row in base}
     lines = [("operation", "shape", "dtype", "direction", "then", "now", "now / then")]
     lines.append(("---", "---", "---", "---", "---:", "---:", "---:"))

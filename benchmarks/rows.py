@@ -1,4 +1,4 @@
-"""What is kept: one row a contender and case, in CSV files that hold the rows of many commits."""
+"""Rows of results, one per operation and case, in CSV files with the rows of many commits."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Row(Environment):
-    """One contender on one case, and where. Figures are empty where it was left out, as `note` says.
+    """The measurement of an operation on a case, and the environment.
 
-    `ratio` is its time over the baseline's, `copies` over that of a copy of the scores, `speedup` the
-    time of the fastest `peer` over its own. Memory is in MiB; `peak_mib` is beyond the inputs. `error` is
-    the largest of a map's probabilities.
+    Figures are empty if the operation was left out; `note` has the reason. `ratio` is its time divided by
+    the time of the baseline, `copies` its time divided by the time of a copy of the scores, and `speedup`
+    the time of the fastest `peer` divided by its time, all as quantiles over rounds. `peak_mib` is the
+    peak memory beyond the inputs, and `error` the largest error of the probabilities of a map.
     """
 
     family: str
@@ -62,23 +63,23 @@ class Row(Environment):
 
     @property
     def table(self) -> tuple[str, str, str, str]:
-        """Where it is shown."""
+        """The table of the report that shows the row."""
         return self.family, self.dtype, self.direction, self.clock
 
     @property
     def problem(self) -> tuple[str | int, ...]:
-        """What was measured, whatever the commit."""
+        """What was measured, without the commit."""
         return (
             self.device, self.family, self.operation, self.rows, self.width, self.columns, self.dtype,
             self.direction, self.clock,
         )  # fmt: skip
 
 
-def make_rows(case: Case, race: Sequence[Measurement], environment: Environment) -> list[Row]:
-    """The rows of one race: times, ratios to the baseline, and how much faster than the peer."""
-    times = {measurement.operation.name: measurement.times for measurement in race}
+def make_rows(case: Case, measured: Sequence[Measurement], environment: Environment) -> list[Row]:
+    """The rows of a case: times, ratios to the baseline, and speedups over the fastest peer."""
+    times = {measurement.operation.name: measurement.times for measurement in measured}
     result = []
-    for measurement in race:
+    for measurement in measured:
         operation = measurement.operation
         mine = measurement.times
         milliseconds = quantiles([1000 * seconds for seconds in mine])
@@ -126,7 +127,7 @@ def _columns(name: str, values: Quantiles | None) -> dict[str, Any]:
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a file; what an older one did not hold is empty."""
+    """The rows of a file; columns that an older file does not have are empty."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -134,7 +135,7 @@ def read(path: Path) -> list[Row]:
 
 
 def newest(rows: Sequence[Row]) -> list[Row]:
-    """Of every table the rows of the commit that comes last in it."""
+    """For each table, the rows of the last commit that measured it."""
     last = {row.table: row.commit for row in rows}
     return [
         row for table in last for row in rows if (row.table, row.commit) == (table, last[table])
@@ -155,7 +156,7 @@ def _parse(line: dict[str, str]) -> Row:
 
 
 def measured_before(path: Path, commit: str) -> set[tuple[Case, str]]:
-    """The cases and operations of which a file has a row of this commit."""
+    """The cases and operations for which a file has a row of this commit."""
     return {
         (
             Case(
@@ -177,9 +178,9 @@ def _place(row: Row) -> tuple[str | int, ...]:
 
 
 def update(path: Path, new: Iterable[Row]) -> list[Row]:
-    """Put `new` in the place of what the same commit said of the same columns, keep the rest.
+    """Add rows to a file; they replace those of the same commit, operation and shape.
 
-    The file is whole at any time: another one is written, and takes its place.
+    The file is replaced atomically.
     """
     new = list(new)
     replaced = {_place(row) for row in new}

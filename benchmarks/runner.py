@@ -1,8 +1,8 @@
-"""In which order: all contenders of a case take turns in one process.
+"""Measures all operations of a case in one process, in rounds.
 
-Every ratio divides two times of the same round, so that what slows the machine for a while slows
-both. Slow contenders leave after fewer rounds; a peer that is too slow, or fails, does not start. A
-race that has taken its time ends with the round.
+In every round each operation is timed once, in a new order, and every ratio divides two times of the same
+round, so that a slow phase of the machine affects both. Slow operations take part in fewer rounds; those
+of other packages are left out, with the reason, if they fail or are too slow.
 """
 
 from __future__ import annotations
@@ -22,31 +22,40 @@ from benchmarks.registry import Operation
 from benchmarks.timing import Timer
 
 QUANTILES = (0.2, 0.5, 0.8)
-PROBE = 16  # the share of the rows on which a contender's speed is guessed
+PROBE = 16  # speed is first estimated on 1 / PROBE of the rows
 
 Quantiles = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: rounds a case, seconds a contender, and the slowest call of a peer.
+    """Limits of a measurement.
 
-    After `race_seconds` no round begins, once there are the `fewest`.
+    Attributes:
+        rounds: Maximum number of rounds.
+        seconds: Time per operation, which limits its rounds.
+        slowest_call: Operations of other packages that take longer per call are left out.
+        fewest: Minimum number of rounds.
+        case_seconds: No round begins after this time, once there are `fewest`.
     """
 
     rounds: int = 30
     seconds: float = 1.0
     slowest_call: float = 2.0
     fewest: int = 3
-    race_seconds: float = 60.0
+    case_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The seconds of one contender, round by round; none if it was left out, as `note` says.
+    """The times of one operation.
 
-    `peak` is the memory that it took beyond its inputs, in bytes, where the device counts it, and
-    `error` the largest of a map's probabilities.
+    Attributes:
+        operation: The operation.
+        times: Seconds per round; empty if the operation was left out.
+        note: Why it was left out.
+        peak: Peak memory beyond the inputs in bytes, on devices that count it.
+        error: Largest error of the probabilities of a map.
     """
 
     operation: Operation
@@ -56,7 +65,7 @@ class Measurement:
     error: float | None = None
 
 
-def race(
+def measure_case(
     case: Case,
     operations: Sequence[Operation],
     timer: Timer,
@@ -67,7 +76,7 @@ def race(
     steps, lengths, notes = {}, {}, {}
     for operation in operations:
         try:
-            seconds = _guess(operation, probe, case, timer)
+            seconds = _estimate(operation, probe, case, timer)
         except Exception as failure:
             if not operation.optional:
                 raise
@@ -80,7 +89,7 @@ def race(
         steps[operation.name] = operation.build(inputs, backward=case.backward)
         lengths[operation.name] = rounds_for(seconds, effort)
     for baseline in {operation.baseline for operation in operations} & set(lengths):
-        lengths[baseline] = max(lengths.values())  # every round of a contender needs its baseline
+        lengths[baseline] = max(lengths.values())  # every round of an operation needs its baseline
     times = _take_turns(steps, lengths, timer, effort)
     for operation in operations:
         if operation.name in times:
@@ -98,14 +107,14 @@ def race(
 
 
 def rounds_for(seconds: float, effort: Effort) -> int:
-    """How many rounds a contender takes part in, if one call takes `seconds`; one if too slow."""
+    """The number of rounds of an operation whose call takes `seconds`."""
     if seconds > effort.slowest_call:
         return 1
     return int(min(effort.rounds, max(effort.fewest, effort.seconds / max(seconds, 1e-9))))
 
 
 def ratios(times: Sequence[float], others: Sequence[float]) -> list[float]:
-    """The times over the others', round by round, for the rounds that both ran."""
+    """The quotients of two lists of times, for the rounds that both have."""
     return [mine / other for mine, other in zip(times, others, strict=False)]
 
 
@@ -117,7 +126,7 @@ def quantiles(values: Sequence[float]) -> Quantiles | None:
 
 
 def peak_bytes(step: Callable[[], object]) -> int:
-    """The most memory that a step on a GPU holds beyond what was there before."""
+    """The peak memory of a step on a GPU, beyond what was allocated before it."""
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -131,8 +140,8 @@ def _probe(case: Case) -> Case:
     return replace(case, rows=case.rows // PROBE) if case.rows >= PROBE * PROBE else case
 
 
-def _guess(operation: Operation, probe: Inputs, case: Case, timer: Timer) -> float:
-    """Seconds of one call, from a call on a share of the rows, after one that may compile."""
+def _estimate(operation: Operation, probe: Inputs, case: Case, timer: Timer) -> float:
+    """The estimated time of a call, from a call on a share of the rows after one that may compile."""
     step = operation.build(probe, backward=case.backward)
     timer.time(step)
     rows = probe.target.shape[0]
@@ -151,18 +160,18 @@ def _take_turns(
     effort: Effort,
 ) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in steps}
-    deadline = time.monotonic() + effort.race_seconds
+    deadline = time.monotonic() + effort.case_seconds
     order = list(steps)
     shuffle = random.Random(0).shuffle
-    for lap in range(-1, max(lengths.values(), default=0)):  # lap −1 warms up
-        if lap >= effort.fewest and time.monotonic() > deadline:
+    for number in range(-1, max(lengths.values(), default=0)):  # number −1 is a warm-up
+        if number >= effort.fewest and time.monotonic() > deadline:
             break
         shuffle(order)
         for name in order:
             slow = lengths[name] <= effort.fewest
-            if lap >= lengths[name] or (lap < 0 and slow):
+            if number >= lengths[name] or (number < 0 and slow):
                 continue
             seconds = timer.time(steps[name])
-            if lap >= 0:
+            if number >= 0:
                 times[name].append(seconds)
     return times

@@ -1,7 +1,8 @@
-"""Beam search: all sentences of a batch at once, against one after the other.
+"""Beam search in batches, compared with one sentence at a time.
 
-The model has the size of the inflection recipe and was trained for some seconds on the shipped
-languages: random weights would answer at random lengths, or never end. Both ways must find the same.
+The model has the size of the inflection recipe, and is trained for some seconds on the data of the
+package: with random weights, the lengths of answers would be random too, or unlimited. Both ways must
+find the same answers.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class SearchOperation(Operation):
         return 1.0 if self.sample is None else rows / min(rows, self.sample)
 
     def build(self, inputs: Inputs, *, backward: bool) -> Callable[[], object]:
-        """The search, after a look at its answers: the sample's must be those of the batch."""
+        """The search; first checks that the answers of the sample are those of the batch."""
         rows, device = inputs.target.shape[0], inputs.target.device
         data = sentences(rows).to(device)
         model = inflection_model(device.type, SIZE, STEPS)
@@ -69,7 +70,7 @@ def search(model: Seq2Seq, data: SequencePairs, places: Sequence[int]) -> list[A
 
 
 def check_usual(answers: Sequence[Answer]) -> None:
-    """Raise unless the answers are as long as words are: a search of other lengths says little."""
+    """Raise unless the answers have the lengths of words: other lengths are not representative."""
     length = fmean(len(answer.best.tokens) for answer in answers)
     if not USUAL[0] <= length <= USUAL[1]:
         raise FenchelError(

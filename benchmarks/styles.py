@@ -1,4 +1,4 @@
-"""How operations look in the picture; what has no style is in the tables alone."""
+"""Styles of operations in the picture; operations without a style are only in the tables."""
 
 from __future__ import annotations
 

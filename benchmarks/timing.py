@@ -1,4 +1,4 @@
-"""How one call is timed: a timer a kind of device, behind one interface."""
+"""Timers: one class per kind of device, with the same interface."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Timer(Protocol):
 
 
 class WallTimer:
-    """The clock on the wall: for a CPU, where a call returns when it is done."""
+    """Wall-clock time, for CPUs, where a call returns when it is done."""
 
     def time(self, step: Callable[[], object]) -> float:
         start = time.perf_counter()
@@ -27,7 +27,7 @@ class WallTimer:
 
 
 class CudaTimer:
-    """Events on the stream: for a GPU, where a call returns before it is done.
+    """CUDA events, for GPUs, where a call returns before it is done.
 
     The cache holds none of the inputs, and the device is kept busy until the host has queued the whole
     step, so that its kernels follow each other as they do in a program that keeps the device busy. If
@@ -66,7 +66,7 @@ class CudaTimer:
 
 
 class HostTimer:
-    """The time until calls return, whatever a GPU still has to do."""
+    """The time until calls return, even if a GPU has not finished."""
 
     CALLS = 50
 

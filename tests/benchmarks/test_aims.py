@@ -36,7 +36,7 @@ def test_a_bound_from_below_is_missed_by_the_least():
     assert aims["… times as fast as the fastest peer"][:3] == ["≥ 3", "2.5", "no"]
 
 
-def test_memory_is_compared_with_the_baseline_of_the_same_race():
+def test_memory_is_compared_with_the_baseline_of_the_same_case():
     name, base = "fenchel.linear_entmax_loss(1.5)", "F.linear, fenchel.entmax_loss(1.5)"
     layer = {"family": "layers", "direction": "forward+backward", "baseline": base, "width": 8}
     ours = on_gpu(operation=name, peak_mib=10.0, **layer)

@@ -20,13 +20,13 @@ from tests.benchmarks.made_up import operation, row
 
 
 def test_rows_divide_by_the_baseline_and_the_peer():
-    race = [
+    measured = [
         Measurement(operation("slow"), [2.0, 4.0, 8.0]),
         Measurement(operation("fast", peer="slow"), [1.0, 1.0], peak=3 * 2**20),
         Measurement(operation("absent", peer="slow"), note="too slow"),
     ]
     case = Case("maps", 4, 8)
-    baseline, fast, absent = make_rows(case, race, describe("cpu"))
+    baseline, fast, absent = make_rows(case, measured, describe("cpu"))
     assert (baseline.ratio_q20, baseline.ratio_q50, baseline.ratio_q80) == (1, 1, 1)
     assert fast.ratio_q50 == pytest.approx((1 / 2 + 1 / 4) / 2)
     assert fast.speedup_q50 == pytest.approx((2 + 4) / 2)
@@ -39,13 +39,13 @@ def test_rows_divide_by_the_baseline_and_the_peer():
 
 def test_rows_compare_with_a_copy_and_with_the_fastest_peer():
     ours = replace(operation("ours"), peers=("other", "slow", "absent"))
-    race = [
+    measured = [
         Measurement(operation("copy"), [1.0, 2.0]),
         Measurement(operation("slow"), [8.0, 8.0]),
         Measurement(operation("other"), [6.0, 6.0]),
         Measurement(ours, [2.0, 4.0]),
     ]
-    row = make_rows(Case("maps", 4, 8), race, describe("cpu"))[-1]
+    row = make_rows(Case("maps", 4, 8), measured, describe("cpu"))[-1]
     assert (row.copies_q50, row.peer, row.speedup_q50) == (2.0, "other", (3.0 + 1.5) / 2)
 
 

@@ -1,4 +1,4 @@
-"""The race of searches: both contenders find the same, and a sample stands for all sentences."""
+"""The benchmark of searches: both operations find the same, and a sample represents all sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.inputs import make_inputs
 from benchmarks.peers import OPERATIONS
 from benchmarks.problems import Case, cpu_cases, gpu_cases
 from benchmarks.rows import read
-from benchmarks.runner import Effort, race
+from benchmarks.runner import Effort, measure_case
 from benchmarks.searching import BATCHED, ONE_BY_ONE, check_same
 from fenchel.search import Answer
 
@@ -45,7 +45,7 @@ def test_the_time_of_a_sample_is_taken_for_all(monkeypatch: pytest.MonkeyPatch):
             return 0.001 * len(step())
 
     chosen = [replace(OPERATIONS["search", ONE_BY_ONE], sample=1), OPERATIONS["search", BATCHED]]
-    measured = race(Case("search", 3, 15, width=5), chosen, Clock(), Effort(rounds=1))
+    measured = measure_case(Case("search", 3, 15, width=5), chosen, Clock(), Effort(rounds=1))
     assert [set(each.times) for each in measured] == [{0.003}, {0.003}]
 
 
