@@ -26,7 +26,7 @@ from fenchel.report import (
     render,
     sparse_rows,
 )
-from fenchel.report.heads_view import UNITS, encode, heads_data
+from fenchel.report.heads_rendering import UNITS, encode, heads_data
 from tests.report.example_heads import example_view
 
 HEAD = HeadEntry("encoder", 1, 1, density=0.5, alpha=1.5)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fenchel.report import HeadsView, Report, Section, render
-from fenchel.report.heads_view import heads_data
+from fenchel.report.heads_rendering import heads_data
 from tests.report.browser import browser, chromium
 from tests.report.example_heads import example_view
 

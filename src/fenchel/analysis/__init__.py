@@ -5,7 +5,8 @@ from fenchel.analysis.attention import Attention
 from fenchel.analysis.capturing import capture
 from fenchel.analysis.examples import ExampleSentence, Head
 from fenchel.analysis.head_analysis import heads
-from fenchel.analysis.head_table import ROLES, HeadTable
+from fenchel.analysis.head_table import HeadTable
+from fenchel.analysis.roles import ROLES
 from fenchel.analysis.unsure import UnsureSentence
 from fenchel.data.sentences import Sentences, Tokens, word_numbers
 

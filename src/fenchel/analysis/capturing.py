@@ -20,7 +20,8 @@ from fenchel.errors import FenchelError
 
 Receive = Callable[[Attention], object]
 
-COMPUTING = ContextVar("COMPUTING", default=False)  # weights, by a call that is none of the model's
+# True while weights are computed by a call that the model did not make
+COMPUTING = ContextVar("COMPUTING", default=False)
 
 
 @contextmanager

@@ -11,18 +11,9 @@ from fenchel.analysis.alphas import Histogram, alpha_histogram, alphas_of_heads
 from fenchel.analysis.attention import KINDS
 from fenchel.analysis.examples import ExampleSentence, Head
 from fenchel.analysis.printed_heads import PlainTable, printed_tables
+from fenchel.analysis.roles import MEASURES, ROLES, Record, best_role, has_role
 from fenchel.analysis.statistics import DENSITY_BINS, LayerStatistics
 from fenchel.analysis.unsure import UnsureSentence
-
-ROLES = ("previous_token", "current_token", "next_token", "subword_merging", "interrogation")
-"""The measures that are roles of heads, with values in [0, 1]."""
-MEASURES = (
-    *("density", "uncertainty", "previous_token", "current_token", "next_token"),
-    *("subword_merging", "split_word_merging", "same_word", "interrogation"),
-)
-EVEN_MERGING = 0.5  # of a head that spreads its weight evenly over a word of two tokens
-
-Record = dict[str, Any]
 
 
 @final
@@ -103,7 +94,9 @@ class HeadTable:
         found = []
         for role in ROLES:
             every = [record[role] for record in self._records if record[role] is not None]
-            confident = [record[role] for record in self._records if self._has_role(record, role)]
+            confident = [
+                record[role] for record in self._records if has_role(record, role, self.threshold)
+            ]
             found.append(
                 {
                     "role": role,
@@ -180,7 +173,7 @@ class HeadTable:
                 record |= {"module": layer.name, "alpha": alphas[head]}
                 for name in MEASURES:
                     record[name] = means[name].values[head] if name in means else None
-                records.append(record | self._best_role(record))
+                records.append(record | best_role(record, self.threshold))
         return records
 
     @property
@@ -190,17 +183,6 @@ class HeadTable:
     def _of(self, layer: LayerStatistics) -> list[Record]:
         place = layer.kind, layer.name
         return [each for each in self._records if (each["kind"], each["module"]) == place]
-
-    def _has_role(self, record: Record, role: str) -> bool:
-        value = record[role]
-        if role == "subword_merging" and (record["split_word_merging"] or 0) < EVEN_MERGING:
-            return False  # most words are single tokens, on which any head of offset 0 does as well
-        return value is not None and value >= self.threshold
-
-    def _best_role(self, record: Record) -> Record:
-        roles = [role for role in ROLES if self._has_role(record, role)]
-        best = max(roles, key=lambda role: record[role], default=None)
-        return {"role": best, "confidence": None if best is None else record[best]}
 
 
 def _mean(values: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""What the maps look like and how they do: pictures, and a table of accuracy, sparsity and speed."""
+"""Pictures of the maps, and a table of their accuracy, sparsity and speed, for the demo."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MAPS: dict[str, Map] = {
     "budget": fenchel.budget,
 }
 TOTALS = {"budget": 2.0}  # every other map sums to one
-SECONDS_A_MAP = 1.0
-# With two scores, two units leave nothing to choose: the 2-D picture shares one and a half.
+MAX_SECONDS = 1.0  # per map, after three repetitions
+# With two scores and k = 2, both entries would always be 1.
 CURVES: dict[str, Map] = {
     **{name: map for name, map in MAPS.items() if name != "budget"},
     "budget (k = 1.5)": lambda scores: fenchel.budget(scores, k=1.5),
@@ -38,7 +38,7 @@ CURVES: dict[str, Map] = {
 
 @dataclass(frozen=True)
 class Figures:
-    """What the table says of one map; speeds are times relative to `torch.softmax`."""
+    """A row of the table; speeds are times relative to `torch.softmax`."""
 
     name: str
     max_error: float
@@ -92,17 +92,17 @@ def measure(rows: int = 4096, columns: int = 512, repetitions: int = 15) -> list
 def _relative_times(
     step: Callable[[Map, Tensor], Tensor], scores: Tensor, repetitions: int
 ) -> dict[str, float]:
-    """The median time of every map over that of `torch.softmax`, all taken in turns.
+    """The median time of every map divided by that of `torch.softmax`, measured in turns.
 
-    A map that has had its seconds leaves early, so that a slow one does not hold up the rest.
+    Slow maps stop after `MAX_SECONDS` in total.
     """
-    contenders: dict[str, Map] = {"torch.softmax": _torch_softmax, **MAPS}
-    for map in contenders.values():
+    candidates: dict[str, Map] = {"torch.softmax": _torch_softmax, **MAPS}
+    for map in candidates.values():
         step(map, scores)
-    times: dict[str, list[float]] = {name: [] for name in contenders}
+    times: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(repetitions):
-        for name, map in contenders.items():
-            if turn >= 3 and sum(times[name]) > SECONDS_A_MAP:
+        for name, map in candidates.items():
+            if turn >= 3 and sum(times[name]) > MAX_SECONDS:
                 continue
             start = time.perf_counter()
             step(map, scores)
@@ -132,7 +132,14 @@ def table(figures: Sequence[Figures], rows: int, columns: int) -> Table:
         title=f"float32, {rows} × {columns} normal scores, {torch.get_num_threads()} threads",
         caption="errors: largest, against float64; speed: time / time of torch.softmax",
     )
-    headings = ("map", "error", "row-sum error", "non-zeros a row", "forward", "forward + backward")
+    headings = (
+        "map",
+        "error",
+        "row-sum error",
+        "non-zeros per row",
+        "forward",
+        "forward + backward",
+    )
     for heading in headings:
         result.add_column(heading, justify="left" if heading == "map" else "right")
     for row in figures:

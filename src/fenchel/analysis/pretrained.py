@@ -1,4 +1,4 @@
-"""Attention modules of models of transformers (≥ 5), which say themselves where their weights are.
+"""Attention modules of models of transformers (≥ 5), which declare where they return their weights.
 
 A model lists in `_can_record_outputs` the classes of its attention modules and the place of the weights
 in what they return. transformers itself is not imported here.

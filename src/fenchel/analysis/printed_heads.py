@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from fenchel.analysis.alphas import Histogram
+from fenchel.analysis.roles import Record
 
 if TYPE_CHECKING:
     from fenchel.analysis.head_table import HeadTable
 
 Cell = str | float | int | None
-Record = dict[str, Any]
 
 MOST_SHOWN = 20  # heads with a role
 

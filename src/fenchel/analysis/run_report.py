@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fenchel.analysis.heads_view import model_heads
+from fenchel.analysis.report_heads import model_heads
 from fenchel.analysis.run_heads import heads_of_run
 from fenchel.report import Columns, HeadsView, Report, Section, Table, read_log
 from fenchel.settings import describe

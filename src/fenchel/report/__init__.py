@@ -1,4 +1,4 @@
-"""Self-contained HTML reports from plain data; the package knows no task and no model."""
+"""Self-contained HTML reports from plain data; independent of tasks and models."""
 
 from fenchel.report.blocks import (
     Block,

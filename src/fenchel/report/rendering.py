@@ -15,7 +15,7 @@ from markupsafe import Markup
 from fenchel.report.blocks import Block, Cell, Report, Table, is_empty, nested
 from fenchel.report.charts import colour_class, line_chart
 from fenchel.report.heads import HeadsView
-from fenchel.report.heads_view import heads_data, heads_tables
+from fenchel.report.heads_rendering import heads_data, heads_tables
 
 SIGNIFICANT = 3  # digits shown of the smallest number of a column
 LONGEST = 6  # digits shown of the largest one

@@ -1,5 +1,5 @@
 // Draws the views of attention heads from the JSON in the elements of class "heads", which
-// heads_view.py writes. Tokens become text nodes, never markup, and nothing is loaded.
+// heads_rendering.py writes. Tokens become text nodes, never markup, and nothing is loaded.
 "use strict";
 
 (() => {

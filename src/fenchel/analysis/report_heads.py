@@ -1,4 +1,4 @@
-"""The table of heads as data of the interactive view of a report."""
+"""Converts a table of heads to the data of the interactive view in a report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fenchel.analysis.alphas import alpha_trajectories
 from fenchel.analysis.attention import Kind
 from fenchel.analysis.examples import ExampleSentence, Head
-from fenchel.analysis.head_table import ROLES, HeadTable
+from fenchel.analysis.head_table import HeadTable
+from fenchel.analysis.roles import ROLES
 from fenchel.report import HeadEntry, Log, ModelHeads, SentenceAttention, Trajectories
 from fenchel.report.heads import KINDS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from fenchel.analysis import Sentences, Tokens, heads
-from fenchel.analysis.heads_view import model_heads
+from fenchel.analysis.report_heads import model_heads
 from fenchel.report import HeadsView
-from fenchel.report.heads_view import heads_data
+from fenchel.report.heads_rendering import heads_data
 from tests.analysis.given import Given, GivenPair, random_weights
 
 SHAPES = {"encoder": (4, 4), "decoder": (3, 3), "context": (3, 4)}
