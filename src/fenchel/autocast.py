@@ -1,4 +1,4 @@
-"""What autocast wants on a device, asked in words that `torch.compile` can trace."""
+"""The state of autocast on a device, queried in a way that `torch.compile` can trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHOUT_AUTOCAST = frozenset(
 
 
 def autocast_dtype(device: torch.device) -> torch.dtype | None:
-    """The dtype in which autocast wants products on such a device; None where it is off."""
+    """The dtype of matrix products under autocast on this device; None if it is off."""
     if device.type in WITHOUT_AUTOCAST or not torch.is_autocast_enabled(device.type):
         return None
     return torch.get_autocast_dtype(device.type)

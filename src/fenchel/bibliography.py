@@ -1,4 +1,4 @@
-"""BibTeX for what a piece of work used."""
+"""BibTeX entries of the papers behind maps, losses and layers."""
 
 from __future__ import annotations
 

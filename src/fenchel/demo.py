@@ -1,7 +1,7 @@
 """Two models that inflect words, one dense and one sparse: `python -m fenchel.demo [--out demo]`.
 
-Trains softmax and 1.5-entmax models on the languages that come with the package, prints what each is
-worth and how sparse it is, draws one lattice, and writes a report and pictures of the maps into a folder.
+Trains softmax and 1.5-entmax models on the languages that come with the package, prints their
+accuracy and sparsity, draws one lattice, and writes a report and pictures of the maps into a folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands, in the order in which a person meets them."""
+"""The application: all commands, in the order of `fenchel --help`."""
 
 from __future__ import annotations
 

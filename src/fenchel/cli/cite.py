@@ -1,4 +1,4 @@
-"""`fenchel cite`: BibTeX for what a piece of work used."""
+"""`fenchel cite`: BibTeX entries of the papers behind maps, losses and layers."""
 
 from __future__ import annotations
 

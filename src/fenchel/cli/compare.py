@@ -73,7 +73,7 @@ def compare(
         command = shlex.join([*words, "--html", str(html), "--examples", str(examples)])
         page = comparison_report(runs, measured, evaluations, shown=examples, command=command)
         write_page(html, render(page))
-        (note if as_json else write)(str(html))  # nothing but JSON where JSON is asked for
+        (note if as_json else write)(str(html))  # with --json, standard output has JSON only
 
 
 def _names(folders: list[Path]) -> dict[str, Path]:

@@ -52,16 +52,16 @@ def predict(
     output = "json" if as_json else "terminal" if out.is_terminal else "lines"
     predictor = run.task.predictor(run, options, output)
     if file == "-" and sys.stdin.isatty():
-        _converse(predictor, as_json)
+        _predict_typed_lines(predictor, as_json)
         return
     bad = BadItems(skip_bad)
     examples = predictor.read(file, parse_columns(columns), bad)
-    for part in _as_they_come(examples) if file == "-" else [list(examples)]:
+    for part in _parts_as_they_arrive(examples) if file == "-" else [list(examples)]:
         _predict(predictor, part, as_json, bad)
     warn_skipped(bad)
 
 
-def _as_they_come(examples: Iterator[Any]) -> Iterator[list[Any]]:
+def _parts_as_they_arrive(examples: Iterator[Any]) -> Iterator[list[Any]]:
     """The examples in lists of those that have arrived, so that a pipe is answered without delay."""
     arrived: Queue[tuple[Any, BaseException | None]] = Queue(maxsize=MOST_AT_ONCE)
 
@@ -119,7 +119,7 @@ def _predict(predictor: Predictor, examples: Sequence[Any], as_json: bool, bad: 
     predictor.finish(present, predictions)
 
 
-def _converse(predictor: Predictor, as_json: bool) -> None:
+def _predict_typed_lines(predictor: Predictor, as_json: bool) -> None:
     """Predict line by line as a person types."""
     note(f"type {predictor.line_format}; Ctrl-D ends")
     for line in sys.stdin:

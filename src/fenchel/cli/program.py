@@ -1,4 +1,4 @@
-"""How this installation's command line is called from a shell."""
+"""The name by which a shell calls this installation of `fenchel`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fenchel resume`: a stopped run with its own settings and files."""
+"""`fenchel resume`: continue the training of a stopped run."""
 
 from __future__ import annotations
 

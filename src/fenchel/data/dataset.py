@@ -1,4 +1,4 @@
-"""What training and evaluation ask of a data set."""
+"""The interface of encoded data sets, for training and evaluation."""
 
 from __future__ import annotations
 

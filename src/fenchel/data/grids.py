@@ -35,7 +35,7 @@ def image_grids(paths: Sequence[Path], size: int) -> Tensor:
     An image is stretched to a square of `size` × 32 pixels; its features are the output of the last
     convolution of EfficientNet-Lite0, which was trained on ImageNet and is not trained further. They
     are kept in the folder of `cache_folder` under the digest of the image file, so that a file is
-    processed once, wherever it lies, and an interrupted call loses at most one batch. A terminal shows
+    processed once, even if it is moved, and an interrupted call loses at most one batch. A terminal shows
     the progress.
 
     Args:

@@ -35,7 +35,7 @@ class Lines:
     Attributes:
         path: The path of the file.
         name: The name of the file in errors.
-        bad: What happens with lines that cannot be read; a line that is skipped is "".
+        bad: Takes the errors of lines that cannot be read; a skipped line is "".
         first: The number and the text of the first line that is not blank.
     """
 
@@ -73,7 +73,7 @@ class Lines:
 
 
 def read_lines(path: str | PurePath, bad: BadItems | None = None) -> Lines:
-    """Read the lines of a file; `bad` says what happens with those that cannot be read.
+    """Read the lines of a file; `bad` takes the errors of those that cannot be read.
 
     Raises:
         FenchelError: If the file cannot be read, has only blank lines, is not valid UTF-8, or has a

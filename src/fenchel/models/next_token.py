@@ -1,4 +1,4 @@
-"""What models that predict the next token share: the loss of an output layer and its description."""
+"""The loss and the metrics that models of the next token share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def tokens_before(target: Tensor) -> Tensor:
 
 
 class Attended(NamedTuple):
-    """What a model looked at and considered while it was told a target.
+    """The attention and the output probabilities of a model, given a target.
 
     `attention` (B, T, S) and `probabilities` (B, T, V), both with exact zeros; `valid` (B, T). Where
     there are several heads, `attention` is their mean, and `heads` (B, heads, T, S) are all of them.

@@ -1,4 +1,4 @@
-"""What classifiers of texts share: word embeddings, the loss and its metrics, predictions."""
+"""The base class of text classifiers: word embeddings, loss, metrics and predictions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TextClassifierConfig:
 
 
 class TextClassifier(nn.Module, ABC):
-    """Embedded words, attention, and α-entmax at the output; the subclass is what lies between."""
+    """Word embeddings and α-entmax at the output; a subclass defines the layers between them."""
 
     def __init__(self, config: TextClassifierConfig) -> None:
         super().__init__()

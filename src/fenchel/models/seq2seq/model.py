@@ -112,7 +112,7 @@ class Seq2Seq(nn.Module):
         return learned_alpha(self.decoder.attention.map)
 
     def stepper(self, source: Tensor, source_lengths: Tensor) -> Seq2SeqStepper:
-        """These sources as `fenchel.search` wants them."""
+        """A stepper over these sources, for `fenchel.search`."""
         check_symbols("source", source)
         return Seq2SeqStepper(self, source, source_lengths)
 

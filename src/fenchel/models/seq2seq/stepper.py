@@ -42,7 +42,7 @@ class Seq2SeqStepper:
             self._cell = encoded.cell.movedim(0, 1)
 
     def start(self, width: int) -> Tensors:
-        """The state of `width` hypotheses a sentence before the first step."""
+        """The state of `width` hypotheses per sentence before the first step."""
         first = [_repeated(part, width) for part in (self._hidden, self._cell)]
         if self.model.config.input_feeding:
             first.append(torch.zeros_like(first[0][:, :, -1]))

@@ -105,7 +105,7 @@ class LanguageModel(nn.Module):
         return Attended(heads.mean(1), probabilities, tokens != PAD, heads)
 
     def stepper(self, tokens: Tensor, lengths: Tensor) -> LanguageModelStepper:
-        """The continuations of texts (B, P) as `fenchel.search` wants them.
+        """A stepper over the continuations of texts (B, P), for `fenchel.search`.
 
         The texts may be empty, and are padded at their ends.
         """

@@ -136,7 +136,7 @@ class Transformer(nn.Module):
         return Attended(heads.mean(1), probabilities, target != PAD, heads)
 
     def stepper(self, source: Tensor, source_lengths: Tensor) -> TransformerStepper:
-        """These sources as `fenchel.search` wants them."""
+        """A stepper over these sources, for `fenchel.search`."""
         return TransformerStepper(self, source)
 
     def alphas(self) -> dict[str, Tensor]:

@@ -102,7 +102,7 @@ class HeadsJob:
 
 
 def draw(models: Mapping[str, AnalyzedModel], folder: Path) -> None:
-    """Draw figures 2–10 of Correia et al. (2019), those of which the models have something to show."""
+    """Draw figures 2–10 of Correia et al. (2019), without those that need heads which no model has."""
     tables = {name: model.table for name, model in models.items()}
     learned = {name: table for name, table in tables.items() if _learns(table)}
     sparse = {name: table for name, table in tables.items() if _is_sparse(table)}
