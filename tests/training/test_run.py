@@ -61,7 +61,9 @@ def test_a_run_of_another_version(run: Path):
         load_run(run)
 
 
-@pytest.mark.parametrize(("text", "got"), [("[]", r"\[\]"), ("3", "3"), ("{}", "None")])
+@pytest.mark.parametrize(
+    ("text", "got"), [("[]", r"\[\]"), ("3", "3"), ("null", "None"), ("{}", "None")]
+)
 def test_a_description_of_something_else(run: Path, text: str, got: str):
     (run / "config.json").write_text(text)
     with pytest.raises(FenchelError, match=rf"config\.json .*must have format 2, got {got}$"):
