@@ -14,7 +14,7 @@ from fenchel.cli import bench, main, repeat_options
 from fenchel.cli.program import program
 from fenchel.recipes import RECIPES
 from fenchel.recipes.reproductions import TABLES
-from fenchel.tasks.sequences.options import PICTURES
+from fenchel.tasks.sequences.predict_options import PICTURES
 
 COMMANDS = ("list", "train", "resume", "evaluate", "predict", "report", "compare")
 COMMANDS += ("data", "reproduce", "bench", "cite")
@@ -116,7 +116,7 @@ def test_without_the_repository_the_benchmarks_are_missed(fenchel, monkeypatch, 
     assert "a checkout of fenchel" in outcome.err
 
 
-def test_official_data_are_listed_and_checked(fenchel, tmp_path):
+def test_public_data_sets_are_listed_and_checked(fenchel, tmp_path):
     assert "multi30k" in fenchel("data").out
     assert "https://" in fenchel("data", "multi30k").out
     outcome = fenchel("data", "multi30k", tmp_path)

@@ -18,7 +18,7 @@ from fenchel.recipes import make_recipe
 from fenchel.search import Answer, Hypothesis
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.example import Example
-from fenchel.tasks.sequences.options import PredictOptions
+from fenchel.tasks.sequences.predict_options import PredictOptions
 from fenchel.training import Run
 from tests.cli.unsafe import unsafe
 

@@ -10,7 +10,6 @@ from fenchel import FenchelError
 from fenchel.tasks.sequences.example import Example
 from fenchel.tasks.sequences.inflection import read_inflection
 from fenchel.tasks.sequences.parallel import read_parallel
-from fenchel.tasks.sequences.summarization import read_summarization
 
 
 def write(folder, name, *lines):
@@ -112,7 +111,7 @@ def test_pairs_are_columns_fields_or_equal_lines_of_two_files(tmp_path):
     sources = write(tmp_path, "a.de", *(p.source for p in pairs))
     targets = write(tmp_path, "a.en", *(str(p.target) for p in pairs))
     assert read_parallel(columns) == read_parallel(fields) == pairs
-    assert read_summarization(columns) == read_parallel(sources, targets) == pairs
+    assert read_parallel(sources, targets) == pairs
     assert read_parallel(sources) == [Example("ein Hund"), Example("zwei")]
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from fenchel import FenchelError
-from fenchel.data import check_official, official_sets
-from fenchel.data.official import base_folder, official_set
-from fenchel.tasks.sequences.public_sets import read_official, shipped
-from fenchel.tasks.sequences.summarization import reuters_headlines
+from fenchel.data import check_public_set, public_sets
+from fenchel.data.public_set_info import base_folder, public_set_info
+from fenchel.data.visual_question_sets import read_visual_question_set
+from fenchel.tasks.sequences.headlines import reuters_headlines
+from fenchel.tasks.sequences.public_sets import read_public_set, shipped
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 ARCHIVES = {
@@ -48,7 +49,7 @@ def test_the_shipped_set_is_small_licensed_and_split():
 
 def unpacked(name, folder, *, changed=lambda path, lines: lines):
     """A folder with files of the published numbers of lines."""
-    data = official_set(name)
+    data = public_set_info(name)
     for path, count in data.lines.items():
         file = folder / data.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -58,9 +59,9 @@ def unpacked(name, folder, *, changed=lambda path, lines: lines):
 
 @pytest.mark.parametrize("name", ["multi30k", "small_parallel_enja", "reuters21578"])
 def test_a_folder_that_holds_a_set_is_complete(tmp_path, name):
-    result = check_official(name, unpacked(name, tmp_path))
+    result = check_public_set(name, unpacked(name, tmp_path))
     assert result.complete
-    inside = tmp_path / official_set(name).folder
+    inside = tmp_path / public_set_info(name).folder
     assert result.report() == [
         f"{inside}: {len(result.matching)} of {len(result.matching)} files of {name}."
     ]
@@ -68,7 +69,9 @@ def test_a_folder_that_holds_a_set_is_complete(tmp_path, name):
 
 def test_archives_are_named_as_to_be_unpacked(tmp_path):
     (tmp_path / "raw.tar.xz").touch()
-    assert check_official("multi30k", tmp_path).report()[1] == "raw.tar.xz must be unpacked first."
+    assert (
+        check_public_set("multi30k", tmp_path).report()[1] == "raw.tar.xz must be unpacked first."
+    )
 
 
 def test_missing_and_different_files_are_reported(tmp_path):
@@ -78,7 +81,7 @@ def test_missing_and_different_files_are_reported(tmp_path):
     plain.with_name("dev.en.xz").write_bytes(lzma.compress(plain.read_bytes()))
     plain.unlink()
     (tmp_path / "test.ja").unlink()
-    result = check_official("small_parallel_enja", tmp_path)
+    result = check_public_set("small_parallel_enja", tmp_path)
     assert not result.complete
     assert result.missing == ("test.ja",)
     assert result.different == (("train.ja", 50000, 49999),)
@@ -91,7 +94,7 @@ def test_missing_and_different_files_are_reported(tmp_path):
 
 
 def test_the_counts_of_inflection_are_the_published_ones():
-    lines = official_set("sigmorphon2018").lines
+    lines = public_set_info("sigmorphon2018").lines
     counts = {}
     for path, count in lines.items():
         split = path.split("-train-")[-1] if "-train-" in path else path.rsplit("-", 1)[-1]
@@ -104,23 +107,32 @@ def test_the_counts_of_inflection_are_the_published_ones():
         "test": 103,
     }
     assert sum(counts["medium"]) == 95323
-    assert all(data.url and data.licence and data.title for data in official_sets().values())
+    assert all(data.url and data.licence and data.title for data in public_sets().values())
 
 
 def test_a_wrong_name_or_folder_is_refused(tmp_path):
     with pytest.raises(
         FenchelError, match=r"data set must be one of sigmorphon2018, multi30k, .* got 'wmt'"
     ):
-        check_official("wmt", tmp_path)
+        check_public_set("wmt", tmp_path)
     with pytest.raises(
         FenchelError, match="must be a folder with multi30k, unpacked, got no such folder"
     ):
-        check_official("multi30k", tmp_path / "nowhere")
+        check_public_set("multi30k", tmp_path / "nowhere")
     with pytest.raises(FenchelError, match=r"must contain train\.de of multi30k \(https://"):
-        read_official("multi30k", tmp_path)
+        read_public_set("multi30k", tmp_path)
     with pytest.raises(FenchelError, match="setting must be high, medium or low, got 'huge'"):
-        read_official("sigmorphon2018", tmp_path, setting="huge")
-    assert base_folder(official_set("sigmorphon2018"), tmp_path) == tmp_path
+        read_public_set("sigmorphon2018", tmp_path, setting="huge")
+    assert base_folder(public_set_info("sigmorphon2018"), tmp_path) == tmp_path
+
+
+def test_a_set_of_another_task_and_an_unknown_option_are_refused(tmp_path):
+    with pytest.raises(FenchelError, match="unknown data set of sequences 'mulan'"):
+        read_public_set("mulan", tmp_path)
+    with pytest.raises(FenchelError, match="unknown option of multi30k 'setting'"):
+        read_public_set("multi30k", tmp_path, setting="high")
+    with pytest.raises(FenchelError, match="unknown option of daquar 'setting'"):
+        read_visual_question_set("daquar", tmp_path, setting="high")
 
 
 def test_headlines_are_first_paragraphs_and_titles_in_lower_case(tmp_path):
@@ -142,7 +154,7 @@ def test_headlines_are_first_paragraphs_and_titles_in_lower_case(tmp_path):
     assert example.source == " ".join(lead.lower().split())
     assert example.target == "bank keeps rate"
     assert [e.target for e in splits["test"] + splits["dev"]] == ["ten words", "eleven"]
-    assert read_official("reuters21578", tmp_path) == splits
+    assert read_public_set("reuters21578", tmp_path) == splits
     path.write_text(
         '{"lewis": "OTHER", "title": "a", "body": "' + "b " * 12 + '"}', encoding="utf-8"
     )
@@ -164,12 +176,12 @@ def test_the_official_files_are_what_the_facts_say(tmp_path, name):
         folder = tmp_path
     else:
         folder = archive.parent
-    assert check_official(name, folder).report() == [
-        f"{base_folder(official_set(name), folder)}: {len(official_set(name).lines)} of "
-        f"{len(official_set(name).lines)} files of {name}."
+    assert check_public_set(name, folder).report() == [
+        f"{base_folder(public_set_info(name), folder)}: {len(public_set_info(name).lines)} of "
+        f"{len(public_set_info(name).lines)} files of {name}."
     ]
     if name != "sigmorphon2018":
-        sizes = {split: len(examples) for split, examples in read_official(name, folder).items()}
+        sizes = {split: len(examples) for split, examples in read_public_set(name, folder).items()}
         assert (
             sizes
             == {

@@ -31,9 +31,9 @@ from fenchel.data.records import read_records
 from fenchel.data.texts import iterate_labelled_texts
 from fenchel.data.vocabulary import Vocabulary
 from fenchel.tasks.sequences.example import Example
+from fenchel.tasks.sequences.headlines import reuters_headlines
 from fenchel.tasks.sequences.inflection import read_inflection
 from fenchel.tasks.sequences.parallel import read_parallel
-from fenchel.tasks.sequences.summarization import read_summarization, reuters_headlines
 from tests.mutations import memory_limit, mutated_bytes
 
 Read = Callable[[Any], object]
@@ -73,7 +73,7 @@ FORMATS: dict[str, tuple[str, Read]] = {
     "de.txt": ("lemma\ttags\tlanguage\nHaus\tN;PL\tde\n", read_inflection),
     "de.jsonl": ("\n".join(map(json.dumps, WORDS)), read_inflection),
     "pairs.tsv": ("ein Hund\ta dog\r\nzwei\ttwo\r\n", read_parallel),
-    "pairs.ndjson": ("\n".join(map(json.dumps, PAIRS)), read_summarization),
+    "pairs.ndjson": ("\n".join(map(json.dumps, PAIRS)), read_parallel),
     "gaps.tsv": ("text\tsource\tid\n\na dog\tein Hund\t1\n", read_pairs),
     "gaps.jsonl": ('{"source": "a", "text": "b"}\n\n{"text": "", "source": 1}', read_pairs),
     "text": ("ein Hund\nzwei\n", read_parallel),

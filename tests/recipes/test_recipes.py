@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fenchel import FenchelError
-from fenchel.data.labelled_example import LabelledExample
+from fenchel.data.multilabel_example import MultilabelExample
 from fenchel.data.texts import Document, SentencePair
 from fenchel.data.visual_questions import VisualQuestion
 from fenchel.recipes import RECIPES, make_recipe
@@ -28,7 +28,10 @@ EXAMPLES = {
         VisualQuestion(Path("b.png"), "what is it ?", "table"),
     ],
     "documents": [Document("a superb film", "good"), Document("a mess", "bad")],
-    "multilabel": [LabelledExample("a film", ("good", "new")), LabelledExample("a film", ("bad",))],
+    "multilabel": [
+        MultilabelExample("a film", ("good", "new")),
+        MultilabelExample("a film", ("bad",)),
+    ],
     "nli": [SentencePair("a dog runs", "it moves", "yes"), SentencePair("a dog", "a cat", "no")],
 }
 OWN_CHANGE = {"multilabel": "penalties=1,0.1"}

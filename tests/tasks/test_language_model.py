@@ -16,7 +16,7 @@ from fenchel.cli import main
 from fenchel.data.vocabulary import EOS
 from fenchel.recipes import make_recipe
 from fenchel.tasks import load_run
-from fenchel.tasks.language_model import TextProcessor
+from fenchel.tasks.language_model import LanguageModelProcessor
 from fenchel.tasks.language_model.metrics import EPSILON, smoothed_metrics
 from tests.cli import conftest as cli
 
@@ -167,8 +167,8 @@ def test_runs_are_compared(fenchel, run, sparse, files):
 @pytest.mark.parametrize("size", [1, 4, 100])
 def test_blocks_are_the_running_text(size: int):
     texts = ["ab", "c", "abc"]
-    lines = TextProcessor.fit(texts, segmentation="characters")
-    blocks = TextProcessor.fit(texts, segmentation="characters", block_size=size)
+    lines = LanguageModelProcessor.fit(texts, segmentation="characters")
+    blocks = LanguageModelProcessor.fit(texts, segmentation="characters", block_size=size)
     whole = [number for text in texts for number in [*lines.ids(text), EOS]]
     data = blocks.encode(texts)
     rows = [data.batch(torch.tensor([k])).tokens[0].tolist() for k in range(len(data))]
@@ -179,9 +179,9 @@ def test_blocks_are_the_running_text(size: int):
 @pytest.mark.parametrize("segmentation", ["characters", "words", "subwords"])
 def test_a_processor_survives_being_stored(segmentation: str):
     texts = ["a cat sat", "a hat sat"]
-    processor = TextProcessor.fit(texts, segmentation=segmentation, merges=5, block_size=7)
+    processor = LanguageModelProcessor.fit(texts, segmentation=segmentation, merges=5, block_size=7)
     stored = json.loads(json.dumps(processor.state()))
-    restored = TextProcessor.from_state(stored, "processor.json")
+    restored = LanguageModelProcessor.from_state(stored, "processor.json")
     assert restored.state() == processor.state()
     assert restored.continued("a cat", restored.ids(" sat")) == "a cat sat"
     assert restored.encode(texts).lengths.tolist() == processor.encode(texts).lengths.tolist()

@@ -15,12 +15,12 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.preprocessing import StandardScaler
 
 from fenchel import FenchelError
-from fenchel.data.labelled import iterate_labelled
-from fenchel.data.labelled_example import LabelledExample, Numbers
+from fenchel.data.multilabel import iterate_multilabel
+from fenchel.data.multilabel_example import MultilabelExample, Numbers
 from fenchel.sklearn import SparsemaxClassifierCV
 from fenchel.tasks import load_run
 from fenchel.tasks.multilabel.processor import LabelProcessor
-from fenchel.tasks.multilabel.public_sets import read_public
+from fenchel.tasks.multilabel.public_sets import read_public_set
 from fenchel.tasks.multilabel.task import set_metrics
 from tests.cli import conftest as cli
 
@@ -268,13 +268,13 @@ def test_features_of_another_kind_are_refused(fenchel, run, numbers, tmp_path):
 
 def test_examples_that_lack_columns_are_refused():
     rows = [(("a", "b"), (1.0, 2.0), ("x",)), (("a", "b"), (0.0, 1.0), ("y",))]
-    examples = [LabelledExample(Numbers(c, np.array(v)), labels) for c, v, labels in rows]
+    examples = [MultilabelExample(Numbers(c, np.array(v)), labels) for c, v, labels in rows]
     processor = LabelProcessor.fit(examples)
-    other = LabelledExample(Numbers(("a", "c"), np.array([1.0, 2.0])))
+    other = MultilabelExample(Numbers(("a", "c"), np.array([1.0, 2.0])))
     with pytest.raises(FenchelError, match="columns of the training examples: 'b' missing"):
         processor.encode([other])
     with pytest.raises(FenchelError, match="all examples must be texts, or all must be numbers"):
-        LabelProcessor.fit([*examples, LabelledExample("a text", ("x",))])
+        LabelProcessor.fit([*examples, MultilabelExample("a text", ("x",))])
     with pytest.raises(FenchelError, match="at least two labels, got x"):
         LabelProcessor.fit(examples[:1])
 
@@ -299,7 +299,7 @@ def test_settings_that_cannot_be_are_refused(fenchel, texts, tmp_path):
 def test_unknown_labels_count_as_missed():
     from fenchel.tasks.multilabel.predictor import LabelSet
 
-    examples = [LabelledExample("a", ("x", "new")), LabelledExample("b", ("y",))]
+    examples = [MultilabelExample("a", ("x", "new")), MultilabelExample("b", ("y",))]
     found = [LabelSet(("x",), {"x": 1.0}), LabelSet(("y",), {"y": 1.0})]
     metrics = set_metrics(["x", "y"], examples, found)
     assert metrics["f1_micro"] == pytest.approx(100 * 4 / 5)
@@ -322,11 +322,11 @@ def test_reuters_has_topics_of_both_splits(tmp_path):
         for place, (split, topics) in enumerate(rows)
     ]
     _write(tmp_path / "reuters21578.jsonl", lines)
-    found = read_public("reuters21578", tmp_path)
+    found = read_public_set("reuters21578", tmp_path)
     assert {name: len(part) for name, part in found.items()} == {"train": 9, "dev": 1, "test": 2}
     assert [each.labels for each in found["test"]] == [("b",), ("a",)]
     assert found["test"][0].features == "T4 text"
-    assert read_public("reuters21578", tmp_path) == found
+    assert read_public_set("reuters21578", tmp_path) == found
 
 
 def test_mulan_sets_have_no_unlabelled_examples(numbers, tmp_path):
@@ -338,19 +338,19 @@ def test_mulan_sets_have_no_unlabelled_examples(numbers, tmp_path):
             f"{text}1,1,1,1,1,1,0,0,0\n", encoding="utf-8"
         )
     (folder / "emotions.xml").write_text((numbers / "set.xml").read_text(), encoding="utf-8")
-    found = read_public("mulan", tmp_path, set="emotions")
+    found = read_public_set("mulan", tmp_path, set="emotions")
     assert [len(found[name]) for name in ("train", "dev", "test")] == [80, 0, 40]
-    expected = list(iterate_labelled(numbers / "set-test.arff"))
+    expected = list(iterate_multilabel(numbers / "set-test.arff"))
     assert [each.labels for each in found["test"]] == [each and each.labels for each in expected]
     with pytest.raises(FenchelError, match="unknown set of mulan 'birdz', did you mean 'birds'"):
-        read_public("mulan", tmp_path, set="birdz")
+        read_public_set("mulan", tmp_path, set="birdz")
     with pytest.raises(FenchelError, match="unknown option of mulan"):
-        read_public("mulan", tmp_path, fold="1")
+        read_public_set("mulan", tmp_path, fold="1")
 
 
 def test_the_processor_is_stored_and_read(texts, numbers):
     for path in (texts / "train.tsv", numbers / "set-train.arff", numbers / "train.svm"):
-        examples = [each for each in iterate_labelled(path) if each is not None]
+        examples = [each for each in iterate_multilabel(path) if each is not None]
         processor = LabelProcessor.fit(examples)
         state = json.loads(json.dumps(processor.state()))
         again = LabelProcessor.from_state(state, "processor.json")

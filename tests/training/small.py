@@ -17,7 +17,7 @@ from fenchel.models import Seq2SeqConfig
 from fenchel.tasks.sequences import Seq2SeqTask
 from fenchel.tasks.sequences.example import Example
 from fenchel.training import Recipe, RunResult, Splits, TrainingConfig, fit
-from fenchel.training.progress import Record
+from fenchel.training.progress import ValidationRecord
 
 LETTERS = "abcdef"
 EXAMPLES = [
@@ -49,7 +49,7 @@ def fit_small(
     folder: Path,
     *,
     model: Seq2SeqConfig = MODEL,
-    on_validation: Callable[[Record], None] | None = None,
+    on_validation: Callable[[ValidationRecord], None] | None = None,
     **training: Any,
 ) -> RunResult:
     """Train the recipe into a folder."""
@@ -59,7 +59,7 @@ def fit_small(
 def fit_until_killed(folder: Path, *, epochs: int, **training: Any) -> None:
     """Train, but wait in the last validation, before the checkpoint that would end the run."""
 
-    def wait(record: Record) -> None:
+    def wait(record: ValidationRecord) -> None:
         while record["epoch"] == epochs:
             time.sleep(1)
 

@@ -21,12 +21,12 @@ from lightning.pytorch.plugins import MixedPrecision
 
 from fenchel import FenchelError
 from fenchel.tasks import load_run
-from fenchel.tasks.sequences import Seq2SeqTask, decode, score
+from fenchel.tasks.sequences import Seq2SeqTask, decode, evaluate_answers
 from fenchel.tasks.sequences.example import Example
 from fenchel.training import DataSource, Splits, fit, validate
 from fenchel.training import trainer as trainer_file
 from fenchel.training.checkpoint import load_checkpoint
-from fenchel.training.progress import Progress, Record, validation_line
+from fenchel.training.progress import Progress, ValidationRecord, validation_line
 from tests.implementations import needs_gpu
 from tests.training import small
 from tests.training.small import CODEC, DEV, MODEL, SPLITS, TASK, TRAIN, fit_small, small_recipe
@@ -67,9 +67,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_training_learns_the_task(trained: Path):
     run = load_run(trained)
     answers = decode(run.model, run.processor, DEV, max_length=10)
-    scores = score(answers, DEV, run.processor)
-    assert scores.main > 60, scores
-    assert set(scores.groups) == {"low", "high"}
+    metrics = evaluate_answers(answers, DEV, run.processor)
+    assert metrics.main > 60, metrics
+    assert set(metrics.groups) == {"low", "high"}
     assert run.metrics["dev"]["exact"] > 0.6
     assert run.recipe == replace(small_recipe(**SETTINGS), task=TASK)
 
@@ -117,7 +117,7 @@ def _names(folder: Path) -> list[str]:
 def test_a_second_training_into_the_same_folder_is_refused(trained: Path, tmp_path: Path):
     folder = tmp_path / "shared"
 
-    def come_second(_: Record) -> None:
+    def come_second(_: ValidationRecord) -> None:
         with pytest.raises(FenchelError, match=r"one process can train into .*shared at a time"):
             fit_small(folder, **SETTINGS)
 

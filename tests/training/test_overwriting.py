@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fenchel import FenchelError
-from fenchel.training.progress import Record
+from fenchel.training.progress import ValidationRecord
 from tests.training.small import fit_small
 
 CHECKPOINT = "checkpoints/last.ckpt"
@@ -88,7 +88,7 @@ def test_a_run_stopped_before_its_first_checkpoint_was_due_resumes(finished: Pat
     class Stopped(Exception):
         pass
 
-    def stop(_: Record) -> None:
+    def stop(_: ValidationRecord) -> None:
         raise Stopped
 
     with pytest.raises(Stopped):

@@ -17,7 +17,7 @@ from rich.text import Text
 from fenchel.data.bad_items import BadItems
 from fenchel.printable import UNSAFE, one_line, printable
 from fenchel.report import Cell, format_cell
-from fenchel.training.progress import Record, validation_line
+from fenchel.training.progress import ValidationRecord, validation_line
 
 WIDEST_TITLE = 76  # a longer one is broken rather than widening its table
 
@@ -40,17 +40,17 @@ notes = SafeConsole(stderr=True)
 
 
 def note(message: str) -> None:
-    """A remark for the person; it never mixes with the results."""
+    """Print a remark on standard error, apart from the results."""
     notes.print(plain(message), soft_wrap=True)
 
 
 def warn(message: str) -> None:
-    """Something that the person should know before trusting the results."""
+    """Print a warning on standard error, apart from the results."""
     notes.print(plain(message, "yellow"), soft_wrap=True)
 
 
 def warn_skipped(bad: BadItems) -> None:
-    """Say which bad items of data files were skipped, if any."""
+    """Print a warning that names the bad items of data files that were skipped, if any."""
     if bad.count:
         warn(bad.summary)
 
@@ -77,7 +77,7 @@ def write_json(value: object) -> None:
 
 
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """A table for the terminal; columns of numbers are set to the right."""
+    """A table for the terminal; columns of numbers are right-aligned."""
     body = [list(row) for row in rows]
     head = plain(title, "bold")
     result = Table(box=SIMPLE_HEAD, title=head, title_justify="left")
@@ -108,10 +108,10 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def on_validation(
     describe: Callable[[Mapping[str, float]], list[str]], name: str = ""
-) -> Callable[[Record], None] | None:
+) -> Callable[[ValidationRecord], None] | None:
     """A function that prints every validation; None on a terminal, where the progress bar does."""
 
-    def print_record(record: Record) -> None:
+    def print_record(record: ValidationRecord) -> None:
         line = validation_line(record, describe)
         note(f"{name}: {line}" if name else line)
 

@@ -24,16 +24,16 @@ def data(
 
     Nothing is downloaded: every set has its own terms. Exit code 1 says that a folder is not complete.
     """
-    from fenchel.data.official import check_official, official_set, official_sets
+    from fenchel.data.public_set_info import check_public_set, public_set_info, public_sets
 
     if name is None:
-        rows = [(each.name, each.title, each.licence) for each in official_sets().values()]
+        rows = [(each.name, each.title, each.licence) for each in public_sets().values()]
         title = f"public data sets: {program()} data NAME"
         out.print(grid(title, ["name", "what", "licence"], rows))
         return
-    if name not in official_sets():
-        raise unknown("data set", name, official_sets(), "All data sets: fenchel data")
-    known = official_set(name)
+    if name not in public_sets():
+        raise unknown("data set", name, public_sets(), "All data sets: fenchel data")
+    known = public_set_info(name)
     if folder is None:
         count = sum(known.lines.values())
         for line in (known.title, known.url, f"licence: {known.licence}"):
@@ -41,7 +41,7 @@ def data(
         checks = f"{program()} data {name} FOLDER checks a copy"
         write(f"{len(known.lines)} files, {count} lines; {checks}")
         return
-    found = check_official(name, folder)
+    found = check_public_set(name, folder)
     for sentence in found.report():
         write(sentence)
     if not found.complete:

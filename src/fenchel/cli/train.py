@@ -129,7 +129,7 @@ def train_run(
             note(f"resuming after epoch {progress.history[-1]['epoch']:.0f}")
         elif progress.segments:
             note("resuming in epoch 1")
-        elif advise_small and not recipe.task.fits_at_once and best_device().type == "cpu":
+        elif advise_small and not recipe.task.fits_directly and best_device().type == "cpu":
             note("no GPU found: --preset small trains a smaller model within minutes")
 
     report = on_validation(recipe.task.describe_means)

@@ -2,7 +2,7 @@
 
 from fenchel.data.batches import LengthBuckets
 from fenchel.data.dataset import Dataset
-from fenchel.data.official import check_official, official_sets
+from fenchel.data.public_set_info import check_public_set, public_sets
 from fenchel.data.ragged import Ragged
 from fenchel.data.records import Record, read_records
 from fenchel.data.segmentation import Characters, Segmentation, Subwords, Words
@@ -18,7 +18,7 @@ __all__ = [
     "Subwords",
     "Vocabulary",
     "Words",
-    "check_official",
-    "official_sets",
+    "check_public_set",
+    "public_sets",
     "read_records",
 ]

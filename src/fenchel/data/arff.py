@@ -11,14 +11,14 @@ from xml.parsers import expat
 import numpy as np
 
 from fenchel.data.bad_items import BadItems
-from fenchel.data.labelled_example import (
-    Found,
-    LabelledExample,
+from fenchel.data.lines import Lines, read_lines, uncompressed_name
+from fenchel.data.multilabel_example import (
+    LocatedExamples,
+    MultilabelExample,
     Numbers,
     parse_indicator,
     parse_number,
 )
-from fenchel.data.lines import Lines, read_lines, uncompressed_name
 from fenchel.errors import FenchelError, unknown
 from fenchel.stored_json import shortened
 
@@ -94,7 +94,7 @@ def read_arff(
     *,
     need_targets: bool,
     bad: BadItems,
-) -> Found:
+) -> LocatedExamples:
     """The examples of an ARFF file, dense or sparse, with the place of each.
 
     Nominal attributes with other values than 0 and 1 become one column per value, `name=value`.
@@ -240,7 +240,7 @@ class _Table:
                 names += [f"{attribute.name}={value}" for value in attribute.values or ()]
         self.names = tuple(names)
 
-    def parse(self, text: str, need_targets: bool) -> LabelledExample:
+    def parse(self, text: str, need_targets: bool) -> MultilabelExample:
         sparse = text.startswith("{")
         cells = self._sparse_cells(text) if sparse else dict(enumerate(self._dense_cells(text)))
         labels, entries = list[str](), dict[int, float]()
@@ -266,8 +266,8 @@ class _Table:
             values[list(entries)] = list(entries.values())
             numbers = Numbers(self.names, values)
         if not need_targets:
-            return LabelledExample(numbers)
-        return LabelledExample(numbers, tuple(labels), self.labels)
+            return MultilabelExample(numbers)
+        return MultilabelExample(numbers, tuple(labels), self.labels)
 
     def _dense_cells(self, text: str) -> list[str]:
         cells = list(_values(text)) if "'" in text or '"' in text else _split(text)

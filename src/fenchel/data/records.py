@@ -89,7 +89,7 @@ def read_records(
         keep_blank: Return a record without fields for each blank line, and for each bad line that
             is skipped; by default, a blank line is an error. Blank lines at the end of the file are
             always left out.
-        bad: What happens with bad lines; by default, the first is an error.
+        bad: Takes the errors of bad lines; by default, the first is raised.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +128,7 @@ def read_examples(
         required: The fields that every record must have; the default is all.
         columns: The names of columns or keys that differ from those of the fields.
         keep_blank: Return None for each blank line, and for each bad line that is skipped.
-        bad: What happens with bad lines; by default, the first is an error.
+        bad: Takes the errors of bad lines; by default, the first is raised.
     """
     lines = path if isinstance(path, Lines) else read_lines(path, bad)
     for record in read_records(lines, fields, required, columns=columns, keep_blank=keep_blank):

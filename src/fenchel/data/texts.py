@@ -56,7 +56,7 @@ class SentencePair(NamedTuple):
         return self.premise, self.hypothesis
 
 
-Example = Document | SentencePair
+LabelledText = Document | SentencePair
 
 
 class TextBatch(NamedTuple):
@@ -69,7 +69,7 @@ class TextBatch(NamedTuple):
     labels: Tensor
 
 
-def text_fields(kind: type[Example]) -> tuple[str, ...]:
+def text_fields(kind: type[LabelledText]) -> tuple[str, ...]:
     """The fields of the texts of an example.
 
     >>> text_fields(SentencePair)
@@ -80,7 +80,7 @@ def text_fields(kind: type[Example]) -> tuple[str, ...]:
 
 def iterate_labelled_texts(
     path: str | PurePath,
-    kind: type[Example] = Document,
+    kind: type[LabelledText] = Document,
     *,
     need_targets: bool = True,
     columns: Mapping[str, str] | None = None,
@@ -95,12 +95,12 @@ def iterate_labelled_texts(
         need_targets: Whether every line has a label; without, labels are ignored and may be missing.
         columns: The names of columns or keys that differ from those of the fields.
         keep_blank: Whether a blank line is None instead of an error.
-        bad: What happens with bad lines.
+        bad: Takes the errors of bad lines; by default, the first is raised.
     """
     names = text_fields(kind)
     fields = ("label", *names)
 
-    def make(record: Record) -> Example:
+    def make(record: Record) -> LabelledText:
         label = record.label("label") if need_targets else None
         texts = {name: record.text(name) for name in names}
         return kind(**texts, label=label, place=f"{record.lines.name}:{record.number}")
@@ -129,7 +129,7 @@ class TextProcessor:
     @classmethod
     def fit(
         cls,
-        examples: Sequence[Example],
+        examples: Sequence[LabelledText],
         *,
         max_size: int | None = None,
         min_count: int = 1,
@@ -159,7 +159,7 @@ class TextProcessor:
         found = WORD.findall(text.lower() if self.lowercase else text)
         return found[: self.max_words] or [text.strip()]
 
-    def check(self, example: Example) -> None:
+    def check(self, example: LabelledText) -> None:
         """Raise if the label of an example is not one of those in training."""
         if example.label is not None and example.label not in self.labels:
             place = f"{example.place}: " if example.place else ""
@@ -168,7 +168,7 @@ class TextProcessor:
                 f"{place}{rule}, got {example.label!r} for {example.texts[0][:40]!r}"
             )
 
-    def encode(self, examples: Sequence[Example]) -> EncodedTexts:
+    def encode(self, examples: Sequence[LabelledText]) -> EncodedTexts:
         """Examples as tensors; those without a label get the number 0."""
         for example in examples:
             self.check(example)

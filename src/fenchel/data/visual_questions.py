@@ -69,7 +69,7 @@ def iterate_visual_questions(
         need_targets: Whether every line has an answer; without, answers are ignored and may be missing.
         columns: The names of columns or keys that differ from those of the fields.
         keep_blank: Whether a blank line is None instead of an error.
-        bad: What happens with bad lines.
+        bad: Takes the errors of bad lines; by default, the first is raised.
     """
     folder = Path() if is_standard_input(path) else Path(path).parent
 

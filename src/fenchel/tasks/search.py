@@ -1,4 +1,4 @@
-"""The search of tasks that write sequences: its settings, its options, and what it has proven."""
+"""Search for tasks that generate sequences: settings, command-line options, and the names of proofs."""
 
 from __future__ import annotations
 

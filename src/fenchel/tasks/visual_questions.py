@@ -111,7 +111,7 @@ class VisualQuestionTask(Task):
     def iterate(self, path: str, **options: Any) -> Iterator[VisualQuestion | None]:
         return iterate_visual_questions(path, grid=self.grid, **options)
 
-    def question(self, examples: Sequence[VisualQuestion]) -> Callable[[VisualQuestion], Hashable]:
+    def input_key(self, examples: Sequence[VisualQuestion]) -> Callable[[VisualQuestion], Hashable]:
         return lambda each: (each.image, *split_question(each.question, self.max_words))
 
     def usable(
@@ -120,7 +120,7 @@ class VisualQuestionTask(Task):
         return bad.usable(examples, processor.check)
 
     def read_public(self, public: PublicSet) -> Mapping[str, Sequence[VisualQuestion]]:
-        return read_visual_question_set(public.name, public.folder)
+        return read_visual_question_set(public.name, public.folder, **public.options)
 
     def fit_processor(self, examples: Sequence[VisualQuestion]) -> VisualQuestionProcessor:
         return VisualQuestionProcessor.fit(

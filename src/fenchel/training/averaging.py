@@ -1,4 +1,4 @@
-"""The mean of the weights of the last validations."""
+"""Averages of the weights of the last validations."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from fenchel.training.checkpoint import fitting_weights
+from fenchel.training.checkpoint import matching_weights
 from fenchel.training.files import load_tensors
 
 
 @contextmanager
 @torch.no_grad()
 def averaged_weights(model: nn.Module, earlier: Sequence[Path]) -> Iterator[None]:
-    """Within the context, a model has the mean of its own weights and of those stored in some files.
+    """Give a model the mean of its own weights and those stored in some files, inside a `with` block.
 
-    Its own weights are restored to the last bit. A running mean leaves equal values as they are.
+    Afterwards its own weights are restored exactly. The mean is a running one, so that equal values stay
+    exactly equal.
     """
     if not earlier:
         yield
@@ -26,7 +27,7 @@ def averaged_weights(model: nn.Module, earlier: Sequence[Path]) -> Iterator[None
     own = {name: value.clone() for name, value in model.state_dict().items()}
     means = {name: value.clone() for name, value in own.items()}
     for count, path in enumerate(earlier, start=2):
-        for name, value in fitting_weights(model, load_tensors(path), path).items():
+        for name, value in matching_weights(model, load_tensors(path), path).items():
             means[name] += (value.to(means[name].device) - means[name]) / count
     model.load_state_dict(means)
     try:

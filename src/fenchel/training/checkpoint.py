@@ -1,4 +1,4 @@
-"""Stored weights and checkpoints: what a file holds is checked before it is used."""
+"""Loading of weights and checkpoints, with checks of everything that is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS = {"model", "optimizer", "precision", "means", "progress"}
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """The last checkpoint of a run; an error if parts are missing or are not what was written.
+    """The last checkpoint of a run; missing or invalid parts are an error.
 
     Under "progress" is a `Progress`; all else is as it was given to `save_tensors`.
     """
@@ -43,7 +43,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 def load_weights(task: Task, path: Path) -> nn.Module:
     """A model of the task with the weights stored at `path`, on the CPU.
 
-    Nothing is allocated for settings that ask for other sizes than the weights have.
+    The sizes are compared with those of the settings before anything is allocated.
     """
     weights = _checked(load_tensors(path), path)
     _check_sizes(task, weights, path)
@@ -56,18 +56,18 @@ def load_weights(task: Task, path: Path) -> nn.Module:
 
 def restore_weights(model: nn.Module, stored: Any, path: Path) -> None:
     """Load weights that were stored at `path` into a model."""
-    model.load_state_dict(fitting_weights(model, stored, path))
+    model.load_state_dict(matching_weights(model, stored, path))
 
 
-def fitting_weights(model: nn.Module, stored: Any, path: Path) -> dict[str, Tensor]:
-    """Weights that were stored at `path`; an error if they do not fit the model."""
+def matching_weights(model: nn.Module, stored: Any, path: Path) -> dict[str, Tensor]:
+    """Weights that were stored at `path`; other names or shapes than the model's are an error."""
     weights = _checked(stored, path)
     _check_shapes(model, weights, path)
     return weights
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, stored: dict[str, Any]) -> None:
-    """Put the stored state of an optimizer into it."""
+    """Load the stored state of an optimizer."""
     statement = "the checkpoint's optimizer must fit the model"
     try:
         optimizer.load_state_dict(stored)

@@ -1,4 +1,4 @@
-"""What depends on the device: where models run, their optimizer, and their matrix products."""
+"""The device of a model, its optimizer, its CPU threads and the precision of matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all."""
+"""Atomic writing of files, and reading of files that may be damaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from fenchel.stored_json import parse_json, shortened
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write beside `path`, then rename: whoever is killed meanwhile leaves the old file as it was."""
+    """Write to a temporary file beside `path`, then rename it.
+
+    If the process is killed before the end, the old file is unchanged.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -35,13 +38,13 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def save_json(path: Path, value: Any) -> None:
-    """Write plain values as text that a person can read."""
+    """Write plain values as indented JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def load_json(path: Path) -> Any:
-    """What `save_json` wrote; an error that names the file if it is not there or not whole."""
+    """Read a JSON file; the error of a missing or damaged file names it."""
     try:
         return parse_json(path.read_text("utf8"))
     except FileNotFoundError as missing:
@@ -56,10 +59,10 @@ def save_tensors(path: Path, value: dict[str, Any]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Any]:
-    """Tensors and plain values, on the CPU.
+    """Read tensors and plain values to the CPU.
 
-    A file that asks for code to run is refused, and so is a compressed one, which `save_tensors` never
-    writes: it may need any amount of memory.
+    A file that would run code when it is loaded is refused. So is a compressed one, which `save_tensors`
+    never writes: it could expand to any amount of memory.
     """
     try:
         with ZipFile(path) as parts:
@@ -80,7 +83,7 @@ def load_tensors(path: Path) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """Why a file is refused; torch's own words advise to run the code that it asks for."""
+    """Why a file is refused. The message of torch is replaced: it advises to load the file anyway."""
     if isinstance(error, UnpicklingError):
         asks = "global" in str(error).lower()
         return "a request to run code, which is refused" if asks else "damaged contents"

@@ -14,12 +14,12 @@ import torch
 from fenchel.data.dataset import Dataset
 from fenchel.errors import FenchelError
 from fenchel.extras import require
-from fenchel.training.at_once import fit_at_once
 from fenchel.training.checkpoint import load_checkpoint, restore_weights
 from fenchel.training.config import TrainingConfig
 from fenchel.training.device import cpu_threads
+from fenchel.training.direct_fit import fit_directly
 from fenchel.training.lock import training_lock
-from fenchel.training.progress import Progress, Record
+from fenchel.training.progress import Progress, ValidationRecord
 from fenchel.training.recipe import Recipe
 from fenchel.training.run import Run, Tasks, digest_of
 from fenchel.training.splits import DataSource, Splits
@@ -30,12 +30,12 @@ from fenchel.training.steps import Steps
 class RunResult:
     """The outcome of training; `finished` is false if time ran out, and the same call resumes.
 
-    `remarks` are sentences for the user about a model that was fitted in one go.
+    `remarks` are sentences for the user about a model that was fitted directly.
     """
 
     run: Run
-    best: Record
-    history: tuple[Record, ...]
+    best: ValidationRecord
+    history: tuple[ValidationRecord, ...]
     finished: bool
     remarks: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ def fit(
     *,
     source: DataSource | None = None,
     on_start: Callable[[Progress, bool], object] | None = None,
-    on_validation: Callable[[Record], None] | None = None,
+    on_validation: Callable[[ValidationRecord], None] | None = None,
     progress_bar: bool = True,
 ) -> RunResult:
     """Train the model of a recipe; `folder` is a `Run` from then on.
@@ -82,8 +82,8 @@ def fit(
     remarks: tuple[str, ...] = ()
     if finished:
         _update_free_settings(run)
-    elif recipe.task.fits_at_once:
-        remarks = fit_at_once(run, train, dev, on_validation)
+    elif recipe.task.fits_directly:
+        remarks = fit_directly(run, train, dev, on_validation)
     else:
         assert dev is not None
         _train(run, train, dev, checkpoint, on_validation, progress_bar)
@@ -120,7 +120,7 @@ def _own_task(run: Run) -> Tasks:
 
 
 def _check_results_have(run: Run, *needed: Path) -> None:
-    """Raise if a folder has results but not the files that are needed to resume.
+    """Raise if a folder has results but lacks files that resuming needs.
 
     Training from the beginning would overwrite the results. The first checkpoint is written before any
     of them, so a run that was stopped has one.
@@ -156,12 +156,12 @@ def _train(
     train: Dataset,
     dev: Dataset,
     checkpoint: dict[str, Any] | None,
-    on_validation: Callable[[Record], None] | None,
+    on_validation: Callable[[ValidationRecord], None] | None,
     progress_bar: bool,
 ) -> None:
     require("lightning.pytorch", extra="train")
-    from fenchel.training.bar import Bar
     from fenchel.training.module import TrainingModule
+    from fenchel.training.progress_bar import ProgressBar
     from fenchel.training.recorder import RunRecorder
     from fenchel.training.trainer import make_trainer, quiet
 
@@ -178,21 +178,22 @@ def _train(
     module = TrainingModule(model, run.training, steps, fields, checkpoint)
     callbacks: list[Any] = [RunRecorder(run, dev, steps, on_validation)]
     if progress_bar and sys.stderr.isatty():
-        callbacks.append(Bar(steps, run.task.describe_means))
+        callbacks.append(ProgressBar(steps, run.task.describe_means))
     with quiet(), cpu_threads(run.training.threads):
         trainer = make_trainer(run, callbacks)
         first = trainer.is_global_zero
         with training_lock(run.path) if first else nullcontext():
             if first:
                 if checkpoint is None and run.checkpoint_path.exists():
-                    meanwhile = f"another process has trained into {run.path} meanwhile"
-                    raise FenchelError(f"{meanwhile}; the same call resumes its run")
+                    rule = "the folder must not change while training starts"
+                    got = f"another process has trained into {run.path}"
+                    raise FenchelError(f"{rule}, but {got}; the same call resumes its run")
                 run.save()
             trainer.fit(module)
 
 
 def _result(run: Run) -> RunResult:
-    """The result from the files alone: training may have happened in other processes."""
+    """The result, read from the files because training may have run in other processes."""
     progress = load_checkpoint(run.checkpoint_path)["progress"]
     if progress.best is None:
         raise FenchelError(f"{run.path} has no validation after {progress.segments} segments")

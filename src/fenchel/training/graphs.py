@@ -19,7 +19,7 @@ from fenchel.training.config import TrainingConfig
 MULTIPLE = 4  # padded widths are rounded up to multiples
 WARM_UPS = 2  # steps before recording: kernels are compiled, libraries allocate their workspaces
 
-Record = Callable[[Callable[[], None]], Callable[[], None]]
+StepRecorder = Callable[[Callable[[], None]], Callable[[], None]]
 
 
 class GraphedSteps:
@@ -44,7 +44,7 @@ class GraphedSteps:
         batch_size: int,
         fields: tuple[str, ...],
         clip: float | None = None,
-        record: Record | None = None,
+        record: StepRecorder | None = None,
     ) -> None:
         self.model, self.batch_size, self.fields, self.clip = model, batch_size, fields, clip
         self._record = CudaRecorder() if record is None else record

@@ -13,7 +13,7 @@ from fenchel.training.checkpoint import restore_optimizer
 from fenchel.training.config import TrainingConfig
 from fenchel.training.device import adam
 from fenchel.training.graphs import GraphedSteps, graphed_steps, records_steps
-from fenchel.training.progress import learning_rate
+from fenchel.training.schedule import learning_rate
 from fenchel.training.steps import Step, Steps
 
 lightning = require("lightning.pytorch", extra="train")

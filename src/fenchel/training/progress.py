@@ -1,8 +1,7 @@
-"""How far training has come: what a checkpoint holds beside weights and optimizer."""
+"""The progress of a training run, which checkpoints store: finished segments and validation records."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,33 +10,36 @@ from fenchel.errors import FenchelError
 from fenchel.settings import from_json
 from fenchel.training.config import TrainingConfig
 
-Record = dict[str, int | float]
+ValidationRecord = dict[str, int | float]  # one row of `log.csv`
 
 
 @dataclass
 class Progress:
-    """Counts finished segments, the parts of an epoch between checkpoints, and compares validations.
+    """Finished segments (the parts of an epoch between checkpoints), and the validations so far.
 
     Attributes:
         segments: Number of finished segments.
-        rate: Factor of the learning rate that repeated halving has left.
+        rate: Factor of the learning rate, halved by the schedule "halve".
         history: One record per validation.
         best: Index of the best validation in the history.
-        seconds: Time spent on training in all processes that resumed it, one after another.
+        seconds: Training time, summed over all processes that resumed the run.
         finished: Whether nothing is left to do.
         converged: Whether more epochs would not change the model.
     """
 
     segments: int = 0
     rate: float = 1.0
-    history: list[Record] = field(default_factory=list)
+    history: list[ValidationRecord] = field(default_factory=list)
     best: int | None = None
     seconds: float = 0.0
     finished: bool = False
     converged: bool = False
 
-    def judge(self, record: Record, config: TrainingConfig) -> bool:
-        """Add a validation, halve the rate if its loss has risen, and return whether it is the best."""
+    def add_validation(self, record: ValidationRecord, config: TrainingConfig) -> bool:
+        """Add the record of a validation, and return whether it is the best so far.
+
+        With the schedule "halve", the learning rate is halved if the loss has risen.
+        """
         if (
             self.history
             and record["loss"] > self.history[-1]["loss"]
@@ -76,36 +78,14 @@ class Progress:
         return progress
 
 
-def learning_rate(config: TrainingConfig, progress: Progress, step: int, epoch: float) -> float:
-    """The learning rate of a step; `epoch` is the number of finished passes, with a fraction.
-
-    >>> config = TrainingConfig(schedule="cosine", epochs=10, learning_rate=1.0)
-    >>> [round(learning_rate(config, Progress(), 100, epoch), 3) for epoch in (0, 5, 9, 10)]
-    [1.0, 0.5, 0.024, 0.0]
-
-    With the schedule "inverse-sqrt", step number n after n₀ steps of warm-up has the rate √(n₀/n) of the
-    highest one:
-
-    >>> config = TrainingConfig(schedule="inverse-sqrt", warmup_steps=4, learning_rate=1.0)
-    >>> [learning_rate(config, Progress(), number - 1, 0) for number in (1, 2, 4, 16, 64)]
-    [0.25, 0.5, 1.0, 0.5, 0.25]
-    """
-    rate = config.learning_rate * progress.rate
-    if config.schedule == "cosine":
-        rate *= 0.5 * (1 + math.cos(math.pi * min(epoch / config.epochs, 1.0)))
-    if config.schedule == "inverse-sqrt":
-        rate *= math.sqrt(min(max(config.warmup_steps, 1) / (step + 1), 1.0))
-    if step < config.warmup_steps:
-        rate *= (step + 1) / config.warmup_steps
-    return rate
-
-
-def validation_line(record: Record, describe: Callable[[Mapping[str, float]], list[str]]) -> str:
+def validation_line(
+    record: ValidationRecord, describe: Callable[[Mapping[str, float]], list[str]]
+) -> str:
     """The record of a validation on one line."""
     return "  ".join([f"epoch {record['epoch']:.0f}", *describe(record)])
 
 
-def _better(record: Record, best: Record, monitor: str) -> bool:
+def _better(record: ValidationRecord, best: ValidationRecord, monitor: str) -> bool:
     if monitor == "loss":
         return record["loss"] < best["loss"]
     return record[monitor] > best[monitor]

@@ -1,4 +1,4 @@
-"""The callback that keeps the folder of a run up to date."""
+"""The callback that validates, and writes checkpoints, logs and the best model of a run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fenchel.models.means import read_means
 from fenchel.training.averaging import averaged_weights
 from fenchel.training.files import save_tensors
 from fenchel.training.module import TrainingModule
-from fenchel.training.progress import Record
-from fenchel.training.records import save_best, write_log
+from fenchel.training.progress import ValidationRecord
 from fenchel.training.run import Run
 from fenchel.training.steps import Steps
 from fenchel.training.validation import validation_sums
+from fenchel.training.validation_files import save_best, write_log
 
 lightning = require("lightning.pytorch", extra="train")
 
@@ -41,7 +41,7 @@ class RunRecorder(lightning.Callback):
         run: Run,
         dev: Dataset,
         steps: Steps,
-        on_validation: Callable[[Record], None] | None = None,
+        on_validation: Callable[[ValidationRecord], None] | None = None,
     ) -> None:
         self.run, self.dev, self.steps = run, dev, steps
         self.progress, self.on_validation = steps.progress, on_validation
@@ -51,7 +51,7 @@ class RunRecorder(lightning.Callback):
         self.dev = self.dev.to(trainer.strategy.root_device)
 
     def on_train_start(self, trainer: Any, pl_module: TrainingModule) -> None:
-        """Write the first checkpoint, so that there are never results without one."""
+        """Write the first checkpoint before any results: a run with results can always be resumed."""
         if trainer.is_global_zero and not self.run.checkpoint_path.exists():
             self._write_checkpoint(trainer, pl_module, {})
         self._began = self._since = self._written = time.monotonic()
@@ -72,7 +72,7 @@ class RunRecorder(lightning.Callback):
                 save_tensors(path, pl_module.model.state_dict())
             with averaged_weights(pl_module.model, earlier):
                 record = self._validate(trainer, pl_module, epoch)
-                is_best = progress.judge(record, config)
+                is_best = progress.add_validation(record, config)
                 if trainer.is_global_zero:
                     self._write_validation(trainer, pl_module, record, is_best)
         progress.segments += 1
@@ -91,7 +91,7 @@ class RunRecorder(lightning.Callback):
         done = len(self.progress.history)
         return range(max(0, done - self.run.training.average + 1), done)
 
-    def _validate(self, trainer: Any, pl_module: TrainingModule, epoch: int) -> Record:
+    def _validate(self, trainer: Any, pl_module: TrainingModule, epoch: int) -> ValidationRecord:
         """The metrics of the development set, and of training since the last validation."""
         names, sums = validation_sums(
             self.run.task,
@@ -103,7 +103,7 @@ class RunRecorder(lightning.Callback):
         )
         if trainer.world_size > 1:
             sums = trainer.strategy.reduce(sums, reduce_op="sum")
-        record: Record = {"epoch": epoch, "seconds": round(self.progress.seconds, 3)}
+        record: ValidationRecord = {"epoch": epoch, "seconds": round(self.progress.seconds, 3)}
         group = trainer.optimizers[0].param_groups[0]
         record["learning_rate"] = float(group["lr"])
         totals = pl_module.total_sums()
@@ -118,7 +118,7 @@ class RunRecorder(lightning.Callback):
         return record | self.run.task.model_values(pl_module.model)
 
     def _write_validation(
-        self, trainer: Any, pl_module: TrainingModule, record: Record, is_best: bool
+        self, trainer: Any, pl_module: TrainingModule, record: ValidationRecord, is_best: bool
     ) -> None:
         if is_best:
             save_best(self.run, pl_module.model, record)

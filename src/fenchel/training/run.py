@@ -1,4 +1,4 @@
-"""The folder of a run: all that is needed to resume its training or to use its model."""
+"""Runs: folders with everything needed to resume training or to use the model."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class Run:
         Args:
             paths: Files with targets.
             columns: The names of their columns that differ from those of the fields.
-            bad: What happens with bad items; by default, what happened with those of the run.
+            bad: Whether bad items are skipped; by default, as when the run was trained.
         """
         bad = bad or BadItems(self.source.skip_bad)
         if paths:

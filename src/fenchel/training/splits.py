@@ -115,9 +115,9 @@ def _bundled(recipe: Recipe, files: Mapping[str, Paths]) -> Splits:
 
 def _overlaps(task: Task, train: Sequence[Any], others: Mapping[str, Sequence[Any]]) -> list[str]:
     """Notes on splits that share inputs with the training examples: their metrics are too high."""
-    question = task.question(train)
-    known = {question(example) for example in train}
-    shared = {name: sum(question(e) in known for e in part) for name, part in others.items()}
+    input_key = task.input_key(train)
+    known = {input_key(example) for example in train}
+    shared = {name: sum(input_key(e) in known for e in part) for name, part in others.items()}
     return [
         f"{count} of the {len(others[name])} {name} examples also occur in the training examples"
         for name, count in shared.items()
@@ -128,10 +128,10 @@ def _overlaps(task: Task, train: Sequence[Any], others: Mapping[str, Sequence[An
 def _hold_out(recipe: Recipe, examples: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Split off development examples; examples with the same input stay together."""
     count = min(max(1, round(recipe.training.held_out * len(examples))), LARGEST_HELD_OUT)
-    question = recipe.task.question(examples)
+    input_key = recipe.task.input_key(examples)
     groups: dict[Hashable, list[int]] = {}
     for place, example in enumerate(examples):
-        groups.setdefault(question(example), []).append(place)
+        groups.setdefault(input_key(example), []).append(place)
     if len(groups) < 2:
         raise FenchelError(
             f"holding out development examples requires two different inputs, got {len(groups)}: "
@@ -141,7 +141,7 @@ def _hold_out(recipe: Recipe, examples: Sequence[Any]) -> tuple[list[Any], list[
     order = torch.randperm(len(examples), generator=generator).tolist()
     held: set[int] = set()
     for place in order:
-        group = groups[question(examples[place])]
+        group = groups[input_key(examples[place])]
         if place not in held and len(held) + len(group) <= count:
             held.update(group)
     held = held or set(min(groups.values(), key=len))

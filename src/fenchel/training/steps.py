@@ -1,4 +1,4 @@
-"""The batches of training in the order of steps, from any checkpoint on."""
+"""The batches of a segment of training, in order, starting from any checkpoint."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Step(NamedTuple):
 
 
 class Steps:
-    """Iterating yields the batches of the segment that `progress` has come to.
+    """An iterable over the batches of the next segment, whose number is `progress.segments`.
 
     The optimizer takes a step after every `accumulate` batches of an epoch, and after its last batch. An
-    epoch is cut into segments of equally many of these steps, at most `checkpoint_every` in the first
-    epoch. Where a segment begins and ends depends only on the data and the configuration.
+    epoch is cut into segments of equal numbers of these steps, at most `checkpoint_every` in the first
+    epoch. The boundaries of segments depend only on the data and the configuration.
 
     Attributes:
         per_epoch: Number of batches in the first epoch.

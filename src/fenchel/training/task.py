@@ -1,4 +1,4 @@
-"""What the training engine, the recipes and the command line know of a task."""
+"""The interface between tasks and the training engine, the recipes and the command line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model that was fitted in one go, rather than by steps of an optimizer.
+    """A model that was fitted directly, without steps of an optimizer.
 
     Attributes:
         model: The model.
@@ -186,8 +186,12 @@ class Task(ABC):
         return [example for path in paths for example in self.iterate(path, **options)]
 
     @abstractmethod
-    def question(self, examples: Sequence[Any]) -> Callable[[Any], Hashable]:
-        """A function to the input of an example, as a model trained on `examples` sees it."""
+    def input_key(self, examples: Sequence[Any]) -> Callable[[Any], Hashable]:
+        """A function that returns the input of an example as a hashable key.
+
+        Examples with equal keys are the same question to a model trained on `examples`: they are held out
+        together, and counted as overlaps of training and test data.
+        """
 
     def bundled(self) -> Mapping[str, Sequence[Any]] | None:
         """The "train", "dev" and "test" examples that come with the package, if there are any."""
@@ -196,7 +200,7 @@ class Task(ABC):
     def check_training_examples(  # noqa: B027
         self, examples: Sequence[Any], bad: BadItems
     ) -> None:
-        """Add what is wrong with all training examples taken together to `bad`."""
+        """Check the training examples as a whole; errors go to `bad.add`."""
 
     def read_public(self, public: PublicSet) -> Mapping[str, Sequence[Any]]:
         """The "train", "dev" and "test" examples of a public data set.
@@ -215,7 +219,7 @@ class Task(ABC):
 
     @property
     def selects_examples(self) -> bool:
-        """Whether some examples can only be refused when the processor is known, by `usable`."""
+        """Whether the task defines `usable`, which needs the processor to refuse examples."""
         return type(self).usable is not Task.usable
 
     def usable(self, examples: Sequence[Any], processor: Any, bad: BadItems) -> Sequence[Any]:
@@ -251,17 +255,19 @@ class Task(ABC):
         """Prepare a new model before training, for example with pretrained embeddings."""
 
     @property
-    def fits_at_once(self) -> bool:
-        """Whether the model is fitted by `fit_model`, and not by steps of an optimizer."""
+    def fits_directly(self) -> bool:
+        """Whether `fit_model` fits the model, instead of steps of an optimizer."""
         return type(self).fit_model is not Task.fit_model
 
     def fit_model(self, train: Any, dev: Any | None, training: TrainingConfig) -> FittedModel:
-        """A model fitted to encoded examples in one go, for tasks that need no steps of an optimizer.
+        """A model fitted directly to encoded examples, for tasks without steps of an optimizer.
+
+        `training/direct_fit.py` calls it, and writes the folder of the run.
 
         Args:
             train: The training examples.
             dev: The development examples, or None if there are none.
-            training: The settings of training, of which such tasks use few.
+            training: The training configuration, of which such tasks use few settings.
         """
         raise NotImplementedError
 
@@ -270,7 +276,7 @@ class Task(ABC):
         return 256, None
 
     def model_values(self, model: Any) -> Mapping[str, float]:
-        """Numbers that describe a model by itself, such as learned parameters, for every validation."""
+        """Values of a model, such as learned parameters, that are logged at every validation."""
         return {}
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fenchel.data.lines import find_file
-from fenchel.data.official import OfficialSet, base_folder, official_set
+from fenchel.data.public_set_info import PublicSetInfo, base_folder, public_set_info
 from fenchel.errors import FenchelError
 from fenchel.recipes import make_recipe
 from fenchel.recipes.reproductions.tables import Experiment, PaperTable
@@ -106,17 +106,17 @@ class ReproductionConfig:
 
 def find_dataset(dataset: str, data: Path) -> Path:
     """The folder with most files of a data set: `data` itself or any folder in it."""
-    official = official_set(dataset)
+    info = public_set_info(dataset)
     inside = sorted(path for path in data.iterdir() if path.is_dir()) if data.is_dir() else []
-    counts = {folder: _files(official, folder) for folder in (data / dataset, data, *inside)}
+    counts = {folder: _files(info, folder) for folder in (data / dataset, data, *inside)}
     folder = max(counts, key=lambda each: counts[each])
     if not counts[folder]:
-        required = f"the unpacked files of {dataset} ({official.url})"
+        required = f"the unpacked files of {dataset} ({info.url})"
         raise FenchelError(f"{data} or a folder in it must contain {required}, got none of them")
     return folder
 
 
-def _files(data: OfficialSet, folder: Path) -> int:
+def _files(data: PublicSetInfo, folder: Path) -> int:
     if not folder.is_dir():
         return 0
     base = base_folder(data, folder)

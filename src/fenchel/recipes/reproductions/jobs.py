@@ -1,4 +1,4 @@
-"""Training jobs: a run is trained or resumed, then evaluated, alone and in an ensemble."""
+"""Training jobs, which train or resume a run and evaluate it; and the metrics of ensembles of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fenchel.recipes.reproductions.results import commit, source_digest
 from fenchel.settings import to_json
 from fenchel.tasks import load_run
 from fenchel.training import DataSource, Recipe, Run, Splits, fit
-from fenchel.training.progress import Record, validation_line
+from fenchel.training.progress import ValidationRecord, validation_line
 from fenchel.training.splits import SPLITS
 from fenchel.training.task import Metrics
 
@@ -66,7 +66,7 @@ class TrainingJob:
         data = read_splits(self.source, self.recipe)
         reporter.message(f"{self.name}: {self.folder}; {', '.join(data.notes)}")
 
-        def on_validation(record: Record) -> None:
+        def on_validation(record: ValidationRecord) -> None:
             line = validation_line(record, self.recipe.task.describe_means)
             reporter.message(f"{self.name}: {line}")
 
@@ -128,7 +128,7 @@ def read_splits(source: TableData, recipe: Recipe) -> Splits:
 
 
 def _spread(examples: Sequence[Any]) -> Sequence[Any]:
-    """A few examples from all over a split, whose labels may be in order."""
+    """A few examples, spread over the split in case it is sorted by label."""
     return examples[:: max(1, len(examples) // QUICK_EXAMPLES)][:QUICK_EXAMPLES]
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 
 from fenchel.data.batches import LengthBuckets
-from fenchel.tasks.language_model.texts import EncodedTexts
+from fenchel.tasks.language_model.texts import LanguageModelData
 
 EPSILON = 1e-6
 
 
 @torch.no_grad()
 def smoothed_metrics(
-    model: Any, data: EncodedTexts, batch: tuple[int, int | None]
+    model: Any, data: LanguageModelData, batch: tuple[int, int | None]
 ) -> dict[str, float]:
     """Metrics that exist where the perplexity does not, because a symbol has probability zero.
 

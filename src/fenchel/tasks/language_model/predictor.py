@@ -10,26 +10,26 @@ from fenchel.data.batches import LengthBuckets
 from fenchel.data.ragged import Ragged
 from fenchel.data.vocabulary import BOS, EOS
 from fenchel.errors import FenchelError
+from fenchel.printable import without_breaks
 from fenchel.search import Answer
 from fenchel.stored_json import shortened
-from fenchel.tasks.language_model.texts import EncodedTexts, TextProcessor
+from fenchel.tasks.language_model.texts import LanguageModelData, LanguageModelProcessor
 from fenchel.tasks.search import GenerationOptions, proof
 from fenchel.tasks.unknown_symbols import unknown_symbol_warnings
 from fenchel.training.device import best_device
 from fenchel.training.run import Run
 from fenchel.training.task import Columns, OnProgress, Output, Predictor
 
-BREAKS = str.maketrans("\t\n\r", "   ")
-TEXTS = 32  # continued together
+BATCH_SIZE = 32
 
 
 @final
-class TextPredictor(Predictor):
+class ContinuationPredictor(Predictor):
     """Continues texts: by beam search, exactly, or by sampling."""
 
     def __init__(self, run: Run, options: GenerationOptions, output: Output = "lines") -> None:
         self.run, self.options = run, options
-        self.processor: TextProcessor = run.processor  # type: ignore[assignment]
+        self.processor: LanguageModelProcessor = run.processor  # type: ignore[assignment]
         self.settings = run.task.search
         self.most = options.shown(terminal=output == "terminal")
         self.device = best_device()
@@ -55,9 +55,9 @@ class TextPredictor(Predictor):
         model: Any = self.run.model.to(self.device).eval()
         rows = [self.processor.ids(text) for text in examples]
         self._check_lengths(examples, rows)
-        data = EncodedTexts(Ragged(rows)).to(self.device)
+        data = LanguageModelData(Ragged(rows)).to(self.device)
         answers: dict[int, Answer] = {}
-        size = self.settings.sentences or TEXTS
+        size = self.settings.sentences or BATCH_SIZE
         for index in LengthBuckets(data, size, shuffle=False).batches():
             found = self._search(
                 model.stepper(*data.batch(index)),
@@ -96,8 +96,8 @@ class TextPredictor(Predictor):
         return [
             "\t".join(
                 (
-                    example.translate(BREAKS),
-                    self.processor.continued(example, hypothesis.tokens).translate(BREAKS)
+                    without_breaks(example),
+                    without_breaks(self.processor.continued(example, hypothesis.tokens))
                     + ("" if hypothesis.finished else " …"),
                     f"{hypothesis.probability:.4g}",
                     "drawn" if self.options.samples else proof(prediction, rank),

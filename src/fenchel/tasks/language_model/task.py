@@ -19,9 +19,9 @@ from fenchel.stored_json import shortened
 from fenchel.tasks.alphas import MEANING, alpha_charts, alpha_range, alpha_values, mean_alpha
 from fenchel.tasks.language_model.metrics import smoothed_metrics
 from fenchel.tasks.language_model.texts import (
-    EncodedTexts,
-    TextBatch,
-    TextProcessor,
+    LanguageModelBatch,
+    LanguageModelData,
+    LanguageModelProcessor,
     iterate_texts,
 )
 from fenchel.tasks.search import GenerationOptions, SearchConfig
@@ -32,7 +32,7 @@ from fenchel.training.validation import validate
 
 if TYPE_CHECKING:
     from fenchel.report import Chart, Log, Section
-    from fenchel.tasks.language_model.predictor import TextPredictor
+    from fenchel.tasks.language_model.predictor import ContinuationPredictor
     from fenchel.training.run import Run
 
 LONGEST = 60  # symbols of a readable picture
@@ -111,11 +111,11 @@ class LanguageModelTask(Task):
             raise FenchelError("--columns cannot be used with plain text")
         return iterate_texts(path, keep_blank=keep_blank, bad=bad)
 
-    def question(self, examples: Sequence[str]) -> Callable[[str], str]:
+    def input_key(self, examples: Sequence[str]) -> Callable[[str], str]:
         return lambda text: normalized(text, self.normalization)
 
-    def fit_processor(self, examples: Sequence[str]) -> TextProcessor:
-        return TextProcessor.fit(
+    def fit_processor(self, examples: Sequence[str]) -> LanguageModelProcessor:
+        return LanguageModelProcessor.fit(
             examples,
             segmentation=self.segmentation,
             merges=self.merges,
@@ -124,10 +124,10 @@ class LanguageModelTask(Task):
             block_size=self.block_size,
         )
 
-    def load_processor(self, state: Any, where: str) -> TextProcessor:
-        return TextProcessor.from_state(state, where)
+    def load_processor(self, state: Any, where: str) -> LanguageModelProcessor:
+        return LanguageModelProcessor.from_state(state, where)
 
-    def check_data(self, data: EncodedTexts, examples: Sequence[str]) -> None:
+    def check_data(self, data: LanguageModelData, examples: Sequence[str]) -> None:
         longest, lengths = self.model.max_positions, data.rows.lengths
         if int(lengths.max()) > longest:
             place = int(lengths.argmax())
@@ -140,7 +140,7 @@ class LanguageModelTask(Task):
 
     # Model
 
-    def sized(self, processor: TextProcessor) -> Self:
+    def sized(self, processor: LanguageModelProcessor) -> Self:
         return replace(self, model=replace(self.model, vocabulary_size=len(processor.vocabulary)))
 
     @property
@@ -157,7 +157,9 @@ class LanguageModelTask(Task):
     def validation_batch(self, device_type: str) -> tuple[int, int | None]:
         return 256, CPU_SYMBOLS if device_type == "cpu" else GPU_SYMBOLS
 
-    def attended_tokens(self, processor: TextProcessor, batch: TextBatch) -> dict[str, Tokens]:
+    def attended_tokens(
+        self, processor: LanguageModelProcessor, batch: LanguageModelBatch
+    ) -> dict[str, Tokens]:
         ids, lengths = tokens_before(batch.tokens), batch.lengths
         return {"target": tokens_of_ids(ids, lengths, processor.vocabulary, processor.segmentation)}
 
@@ -209,10 +211,10 @@ class LanguageModelTask(Task):
 
     def predictor(
         self, run: Run, options: GenerationOptions, output: Output = "lines"
-    ) -> TextPredictor:
-        from fenchel.tasks.language_model.predictor import TextPredictor
+    ) -> ContinuationPredictor:
+        from fenchel.tasks.language_model.predictor import ContinuationPredictor
 
-        return TextPredictor(run, options, output)
+        return ContinuationPredictor(run, options, output)
 
     # Report
 

@@ -28,7 +28,7 @@ from fenchel.data.vocabulary import BOS, EOS, PAD, Vocabulary
 from fenchel.settings import from_json
 
 
-class TextBatch(NamedTuple):
+class LanguageModelBatch(NamedTuple):
     """Texts padded with PAD to the longest of them.
 
     Attributes:
@@ -53,14 +53,14 @@ def iterate_texts(
 
 @final
 @dataclass(frozen=True)
-class TextProcessor:
+class LanguageModelProcessor:
     """Texts to numbers and back.
 
     A text ends with EOS. With a block size, all texts are one sequence, which is cut into blocks of that
     many symbols.
 
     >>> texts = ["a cat", "a hat"]
-    >>> processor = TextProcessor.fit(texts, segmentation="words")
+    >>> processor = LanguageModelProcessor.fit(texts, segmentation="words")
     >>> processor.symbols("a hat"), processor.continued("a", processor.ids("hat"))
     (['a', 'hat'], 'a hat')
     >>> processor.encode(texts).batch(torch.tensor([0, 1])).tokens.tolist()
@@ -121,7 +121,7 @@ class TextProcessor:
         """What stands between symbols that are shown one by one."""
         return "" if isinstance(self.segmentation, Characters) else " "
 
-    def encode(self, examples: Sequence[str]) -> EncodedTexts:
+    def encode(self, examples: Sequence[str]) -> LanguageModelData:
         """Texts as tensors."""
         spelled = [normalized(text, self.normalization) for text in examples]
         split = self.segmentation.split_all(spelled)
@@ -129,7 +129,7 @@ class TextProcessor:
         if self.block_size is not None:
             running, size = list(chain.from_iterable(rows)), self.block_size
             rows = [running[start : start + size] for start in range(0, len(running), size)]
-        return EncodedTexts(Ragged(rows))
+        return LanguageModelData(Ragged(rows))
 
     def state(self) -> dict[str, Any]:
         """The processor as JSON."""
@@ -158,7 +158,7 @@ class _StoredProcessor:
 
 
 @final
-class EncodedTexts:
+class LanguageModelData:
     """Texts or blocks as tensors, from which batches are gathered."""
 
     def __init__(self, rows: Ragged) -> None:
@@ -172,13 +172,13 @@ class EncodedTexts:
         """The numbers of symbols, (N, 1)."""
         return self.rows.lengths.unsqueeze(1)
 
-    def batch(self, index: Tensor) -> TextBatch:
+    def batch(self, index: Tensor) -> LanguageModelBatch:
         """The texts at `index` (B,)."""
-        return TextBatch(self.rows.padded(index), self.rows.lengths.index_select(0, index))
+        return LanguageModelBatch(self.rows.padded(index), self.rows.lengths.index_select(0, index))
 
-    def to(self, device: torch.device | str) -> EncodedTexts:
+    def to(self, device: torch.device | str) -> LanguageModelData:
         """The same texts on `device`."""
-        return EncodedTexts(self.rows.to(device))
+        return LanguageModelData(self.rows.to(device))
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Symbols and lengths."""

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from fenchel.data.bad_items import BadItems
-from fenchel.data.labelled import iterate_labelled
-from fenchel.data.labelled_example import LabelledExample, Numbers, parse_number
+from fenchel.data.csv_and_svmlight import parse_entries
 from fenchel.data.lines import is_standard_input, read_lines
-from fenchel.data.tables import parse_entries
+from fenchel.data.multilabel import iterate_multilabel
+from fenchel.data.multilabel_example import MultilabelExample, Numbers, parse_number
 from fenchel.errors import FenchelError
 from fenchel.tasks.multilabel.processor import EncodedLabels, LabelProcessor, NumberFeatures
 from fenchel.training.run import Run
@@ -54,15 +54,15 @@ class LabelPredictor(Predictor):
 
     def read(
         self, path: str, columns: Columns | None = None, bad: BadItems | None = None
-    ) -> Iterator[LabelledExample | None]:
+    ) -> Iterator[MultilabelExample | None]:
         if is_standard_input(path) and not self._processor.takes_texts:
             return self._parse_lines(path, bad)
         task = self.run.task
         options = {"columns": columns, "keep_blank": True, "bad": bad}
         source = {"label_source": task.labels or self._processor.labels, "ignored": task.ignore}
-        return iterate_labelled(path, need_targets=False, **source, **options)
+        return iterate_multilabel(path, need_targets=False, **source, **options)
 
-    def _parse_lines(self, path: str, bad: BadItems | None) -> Iterator[LabelledExample | None]:
+    def _parse_lines(self, path: str, bad: BadItems | None) -> Iterator[MultilabelExample | None]:
         lines = read_lines(path, bad)
         for number, text in lines:
             example = None
@@ -72,14 +72,14 @@ class LabelPredictor(Predictor):
                 lines.bad.add(lines.error(number, str(error)))
             yield example
 
-    def parse(self, line: str) -> LabelledExample:
+    def parse(self, line: str) -> MultilabelExample:
         features = self._processor.features
         text = line.strip()
         if not isinstance(features, NumberFeatures):
-            return LabelledExample(text)
+            return MultilabelExample(text)
         try:
             if ":" in text:
-                return LabelledExample(parse_entries(text.split()))
+                return MultilabelExample(parse_entries(text.split()))
             values = [parse_number(cell) for cell in text.split(",")]
         except ValueError as error:
             raise FenchelError(
@@ -88,25 +88,25 @@ class LabelPredictor(Predictor):
         if len(values) != len(features.columns):
             count = len(features.columns)
             raise FenchelError(f"a line must have {count} numbers, got {len(values)}")
-        return LabelledExample(Numbers(tuple(features.columns), np.array(values)))
+        return MultilabelExample(Numbers(tuple(features.columns), np.array(values)))
 
     def predict(
-        self, examples: Sequence[LabelledExample], progress: OnProgress | None = None
+        self, examples: Sequence[MultilabelExample], progress: OnProgress | None = None
     ) -> list[LabelSet]:
         found = predict_labels(self.run, self._processor.encode(examples))
         if progress is not None:
             progress(len(found))
         return found
 
-    def to_json(self, example: LabelledExample, prediction: LabelSet) -> dict[str, Any]:
+    def to_json(self, example: MultilabelExample, prediction: LabelSet) -> dict[str, Any]:
         text = {"text": example.features} if isinstance(example.features, str) else {}
         return {**text, "labels": prediction.labels, "proportions": prediction.proportions}
 
-    def to_lines(self, example: LabelledExample, prediction: LabelSet) -> list[str]:
+    def to_lines(self, example: MultilabelExample, prediction: LabelSet) -> list[str]:
         return [f"{', '.join(prediction.labels)}\t{prediction.caption}"]
 
-    def warnings(self, examples: Sequence[LabelledExample]) -> list[str]:
-        """Examples of which the model knows no feature, so that only the intercept counts."""
+    def warnings(self, examples: Sequence[MultilabelExample]) -> list[str]:
+        """Texts without a known word, for which only the intercept counts."""
         data = self._processor.encode(examples) if examples else None
         if data is None or not self._processor.takes_texts:
             return []

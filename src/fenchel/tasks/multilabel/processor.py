@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from fenchel.data.labelled_example import LabelledExample, Numbers
+from fenchel.data.multilabel_example import MultilabelExample, Numbers
 from fenchel.errors import FenchelError
 from fenchel.extras import require
 from fenchel.models.labels import LabelBatch, LinearLabels
@@ -143,7 +143,8 @@ class WordFeatures:
 class LabelProcessor:
     """Makes matrices of examples, and numbers the labels.
 
-    >>> examples = [LabelledExample("wheat prices", ("grain",)), LabelledExample("oil prices", ("oil",))]
+    >>> rows = [("wheat prices", ("grain",)), ("oil prices", ("oil",))]
+    >>> examples = [MultilabelExample(text, labels) for text, labels in rows]
     >>> processor = LabelProcessor.fit(examples, max_size=10, min_count=1)
     >>> processor.labels, processor.features.names
     (['grain', 'oil'], ['oil', 'prices', 'wheat'])
@@ -155,7 +156,7 @@ class LabelProcessor:
     @classmethod
     def fit(
         cls,
-        examples: Sequence[LabelledExample],
+        examples: Sequence[MultilabelExample],
         *,
         standardize: bool = True,
         max_size: int = 20_000,
@@ -191,7 +192,7 @@ class LabelProcessor:
         """Whether examples are texts, not numbers."""
         return isinstance(self.features, WordFeatures)
 
-    def encode(self, examples: Sequence[LabelledExample]) -> EncodedLabels:
+    def encode(self, examples: Sequence[MultilabelExample]) -> EncodedLabels:
         """Examples as matrices; labels that did not occur in training are left out."""
         parts: Any = [example.features for example in examples]
         if any(isinstance(part, str) != self.takes_texts for part in parts):

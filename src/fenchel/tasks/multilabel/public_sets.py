@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from fenchel.data.labelled import iterate_labelled
-from fenchel.data.labelled_example import LabelledExample
-from fenchel.data.official import official_file, official_set
+from fenchel.data.multilabel import iterate_multilabel
+from fenchel.data.multilabel_example import MultilabelExample
+from fenchel.data.public_set_info import public_set_file, public_set_info, read_by_name
 from fenchel.data.records import read_records
 from fenchel.errors import FenchelError, unknown
 
@@ -20,24 +19,16 @@ CAL500_TRAIN, CAL500_TEST = 400, 100  # the numbers of the paper; the set has no
 SPLIT_OF = {"TRAIN": "train", "TEST": "test"}
 HELD_OUT = 0.1  # share of the training texts of Reuters-21578
 
-Splits = dict[str, list[LabelledExample]]
+ExamplesBySplit = dict[str, list[MultilabelExample]]
 
 
-def read_public(name: str, folder: str | Path, **options: Any) -> Splits:
+def read_public_set(name: str, folder: str | Path, **options: Any) -> ExamplesBySplit:
     """Read a public data set; `options` are those of its function below."""
     readers = {"mulan": mulan, "reuters21578": reuters21578}
-    if name not in readers:
-        raise unknown("data set of the task multilabel", name, readers)
-    known = [
-        parameter for parameter in signature(readers[name]).parameters if parameter != "folder"
-    ]
-    for option in options:
-        if option not in known:
-            raise unknown(f"option of {name}", option, known)
-    return readers[name](folder, **options)
+    return read_by_name(readers, "examples with several labels", name, folder, options)
 
 
-def mulan(folder: str | Path, *, set: str = "scene", split: str = "0") -> Splits:
+def mulan(folder: str | Path, *, set: str = "scene", split: str = "0") -> ExamplesBySplit:
     """Read a set of MULAN without the examples that have no label.
 
     Args:
@@ -57,21 +48,21 @@ def mulan(folder: str | Path, *, set: str = "scene", split: str = "0") -> Splits
     return {"train": train, "dev": [], "test": test}
 
 
-def _read_arff(folder: str | Path, path: str) -> list[LabelledExample]:
-    found = iterate_labelled(
-        official_file(official_set("mulan"), folder, path), allow_unlabelled=True
+def _read_arff(folder: str | Path, path: str) -> list[MultilabelExample]:
+    found = iterate_multilabel(
+        public_set_file(public_set_info("mulan"), folder, path), allow_unlabelled=True
     )
     return [example for example in found if example is not None and example.labels]
 
 
-def reuters21578(folder: str | Path) -> Splits:
+def reuters21578(folder: str | Path) -> ExamplesBySplit:
     """Read the topics of Reuters-21578 in the ModApte split.
 
     A text is its title and its body. Texts without a topic are left out, and topics that do not occur
     in both the training and the test texts (90 remain). A tenth of the training texts, drawn at random,
     are development examples.
     """
-    path = official_file(official_set("reuters21578"), folder, "reuters21578.jsonl")
+    path = public_set_file(public_set_info("reuters21578"), folder, "reuters21578.jsonl")
     parts: dict[str, list[tuple[str, tuple[str, ...]]]] = {"train": [], "test": []}
     fields = ("lewis", "topics", "title", "body")
     for record in read_records(path, fields, ("lewis", "topics")):
@@ -101,7 +92,7 @@ def _topics(part: Sequence[tuple[str, tuple[str, ...]]]) -> frozenset[str]:
 
 def _with_topics(
     part: Sequence[tuple[str, tuple[str, ...]]], known: frozenset[str]
-) -> list[LabelledExample]:
+) -> list[MultilabelExample]:
     """The texts that have a known topic, with these alone."""
     pairs = ((text, tuple(topic for topic in topics if topic in known)) for text, topics in part)
-    return [LabelledExample(text, topics) for text, topics in pairs if topics]
+    return [MultilabelExample(text, topics) for text, topics in pairs if topics]

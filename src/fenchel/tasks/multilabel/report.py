@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel.data.labelled_example import LabelledExample
+from fenchel.data.multilabel_example import MultilabelExample
 from fenchel.report import Prediction, Section, Table
 from fenchel.tasks.multilabel.predictor import LabelSet
 from fenchel.training.run import Run
@@ -18,7 +18,7 @@ LONGEST_TEXT = 100
 
 
 def report_sections(
-    run: Run, examples: Sequence[LabelledExample], predictions: Sequence[LabelSet], shown: int
+    run: Run, examples: Sequence[MultilabelExample], predictions: Sequence[LabelSet], shown: int
 ) -> list[Section]:
     """The labels, and `shown` examples, wrong ones first."""
     pairs = list(zip(range(1, len(examples) + 1), examples, predictions, strict=True))
@@ -32,9 +32,9 @@ def report_sections(
 
 
 def _labels(
-    run: Run, examples: Sequence[LabelledExample], predictions: Sequence[LabelSet]
+    run: Run, examples: Sequence[MultilabelExample], predictions: Sequence[LabelSet]
 ) -> Section:
-    """How well each label is predicted, and the features that speak most for it."""
+    """How well each label is predicted, and the features with the largest weights for it."""
     processor: Any = run.processor
     model: Any = run.model
     weights, names = model.output.weight.detach().numpy(), processor.features.names
@@ -53,7 +53,7 @@ def _labels(
     return Section("Labels", "", [Table(caption, columns, rows[:MOST_LABELS])])
 
 
-def _prediction(number: int, example: LabelledExample, prediction: LabelSet) -> Prediction:
+def _prediction(number: int, example: MultilabelExample, prediction: LabelSet) -> Prediction:
     features = example.features
     source = features[:LONGEST_TEXT] if isinstance(features, str) else f"example {number}"
     rows = [(label, 100 * value) for label, value in prediction.proportions.items()][:FEATURES]

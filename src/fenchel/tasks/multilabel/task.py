@@ -11,8 +11,8 @@ import numpy as np
 
 from fenchel.checks import BELOW_ZERO, check_count, check_number
 from fenchel.data.bad_items import BadItems
-from fenchel.data.labelled import iterate_labelled
-from fenchel.data.labelled_example import LabelledExample
+from fenchel.data.multilabel import iterate_multilabel
+from fenchel.data.multilabel_example import MultilabelExample
 from fenchel.errors import FenchelError
 from fenchel.extras import require
 from fenchel.models.labels import LinearLabels, LinearLabelsConfig
@@ -106,8 +106,8 @@ class MultilabelTask(Task):
     def columns(self) -> str:
         return "labels<tab>text, ARFF, svmlight, CSV"
 
-    def iterate(self, path: str, **options: Any) -> Iterator[LabelledExample | None]:
-        return iterate_labelled(
+    def iterate(self, path: str, **options: Any) -> Iterator[MultilabelExample | None]:
+        return iterate_multilabel(
             path,
             allow_unlabelled=self.allow_unlabelled,
             label_source=self.labels,
@@ -115,17 +115,17 @@ class MultilabelTask(Task):
             **options,
         )
 
-    def question(
-        self, examples: Sequence[LabelledExample]
-    ) -> Callable[[LabelledExample], Hashable]:
-        def question(example: LabelledExample) -> Hashable:
+    def input_key(
+        self, examples: Sequence[MultilabelExample]
+    ) -> Callable[[MultilabelExample], Hashable]:
+        def input_key(example: MultilabelExample) -> Hashable:
             if isinstance(example.features, str):
                 return example.features
             return example.features.columns, example.features.values.tobytes()
 
-        return question
+        return input_key
 
-    def check_training_examples(self, examples: Sequence[LabelledExample], bad: BadItems) -> None:
+    def check_training_examples(self, examples: Sequence[MultilabelExample], bad: BadItems) -> None:
         """Every label that a file declares must have an example."""
         used = {label for example in examples for label in example.labels or ()}
         declared = {
@@ -139,12 +139,12 @@ class MultilabelTask(Task):
                     )
                 )
 
-    def read_public(self, public: PublicSet) -> Mapping[str, Sequence[LabelledExample]]:
-        from fenchel.tasks.multilabel.public_sets import read_public
+    def read_public(self, public: PublicSet) -> Mapping[str, Sequence[MultilabelExample]]:
+        from fenchel.tasks.multilabel.public_sets import read_public_set
 
-        return read_public(public.name, public.folder, **public.options)
+        return read_public_set(public.name, public.folder, **public.options)
 
-    def fit_processor(self, examples: Sequence[LabelledExample]) -> LabelProcessor:
+    def fit_processor(self, examples: Sequence[MultilabelExample]) -> LabelProcessor:
         return LabelProcessor.fit(
             examples,
             standardize=self.standardize,
@@ -180,7 +180,7 @@ class MultilabelTask(Task):
     def evaluate(
         self,
         run: Run,
-        examples: Sequence[LabelledExample],
+        examples: Sequence[MultilabelExample],
         options: Any = None,
         progress: OnProgress | None = None,
     ) -> Evaluation:
@@ -213,7 +213,7 @@ class MultilabelTask(Task):
         return []  # there is one validation
 
     def report_sections(
-        self, run: Run, examples: Sequence[LabelledExample], evaluation: Evaluation, shown: int
+        self, run: Run, examples: Sequence[MultilabelExample], evaluation: Evaluation, shown: int
     ) -> list[Section]:
         from fenchel.tasks.multilabel.report import report_sections
 
@@ -221,7 +221,7 @@ class MultilabelTask(Task):
 
 
 def set_metrics(
-    known: Sequence[str], examples: Sequence[LabelledExample], predictions: Sequence[LabelSet]
+    known: Sequence[str], examples: Sequence[MultilabelExample], predictions: Sequence[LabelSet]
 ) -> dict[str, Any]:
     """The metrics of label sets; labels that the model does not know are never predicted."""
     metrics = require("sklearn.metrics", extra="train")

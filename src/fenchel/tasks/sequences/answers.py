@@ -1,11 +1,11 @@
-"""How the answers of a search are described: as text, between tabs, as JSON, and in a table."""
+"""Answers of a search as text, as lines with tabs, as JSON, and as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fenchel.printable import one_line
+from fenchel.printable import one_line, without_breaks
 from fenchel.search import Answer
 from fenchel.tasks.search import PROOFS, proof
 from fenchel.tasks.sequences.codec import Codec
@@ -14,7 +14,6 @@ from fenchel.tasks.sequences.example import Example
 if TYPE_CHECKING:
     from rich.table import Table
 
-BREAKS = str.maketrans("\t\n\r", "   ")
 EMPTY = "(empty)"
 WIDEST_PROOF = max(map(len, PROOFS.values()))
 OTHER_COLUMNS = 11  # width of the probability and of the gaps
@@ -53,13 +52,13 @@ def as_json(example: Example, answer: Answer, codec: Codec) -> dict[str, Any]:
 
 
 def as_lines(example: Example, answer: Answer, codec: Codec, most: int) -> list[str]:
-    """The answers to an example between tabs: input, answer, probability, proof."""
-    source = input_text(example, codec).translate(BREAKS)
+    """The answers to an example as lines with tabs: input, answer, probability, proof."""
+    source = without_breaks(input_text(example, codec))
     return [
         "\t".join(
             (
                 source,
-                answer_text(hypothesis.tokens, codec).translate(BREAKS),
+                without_breaks(answer_text(hypothesis.tokens, codec)),
                 f"{hypothesis.probability:.4g}",
                 proof(answer, rank),
             )

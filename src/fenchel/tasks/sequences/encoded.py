@@ -22,7 +22,7 @@ class Batch(NamedTuple):
 
     Attributes:
         source: (B, S) int64.
-        source_lengths: (B,) int64, on the CPU, where packing wants them.
+        source_lengths: (B,) int64, on the CPU, as `pack_padded_sequence` requires.
         target: (B, T) int64, every row with EOS at its end; T is 0 for examples without targets.
         index: (B,) int64, the places of the examples in their data set.
     """

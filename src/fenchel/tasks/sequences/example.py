@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Example:
-    """A source, the target that belongs to it, and what else the model is told.
+    """A source, its target, and the tags that are a part of the input.
 
     >>> Example("draw", "drawn", tags=("english", "V", "PST", "PTCP"), group="english").target
     'drawn'

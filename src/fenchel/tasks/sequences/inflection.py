@@ -42,7 +42,7 @@ def read_inflection(
             else that of the name of the file (`language_of`).
         need_targets: Whether every line must have a form.
         columns: The names of columns or keys that differ from those of the fields.
-        bad: What happens with bad lines.
+        bad: Takes the errors of bad lines; by default, the first is raised.
     """
     files = [paths] if isinstance(paths, str | PurePath) else list(paths)
     if not files:
@@ -91,12 +91,12 @@ def _check_not_pairs(lines: Lines) -> None:
 
 
 def language_of(path: str | PurePath) -> str:
-    """The language that a file name tells: what stands before the name of the split.
+    """The language in a file name: the part before the name of the split.
 
     >>> language_of("task1/all/scottish-gaelic-train-medium"), language_of("tr.ndjson")
     ('scottish-gaelic', 'tr')
 
-    A name that only says which split it is tells none, nor does standard input:
+    The name of a split alone has no language, nor has standard input:
 
     >>> language_of("train.tsv"), language_of("-")
     ('', '')
@@ -130,6 +130,6 @@ def _tags(record: Record, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2**16)
 def _split_tags(tags: str, language: str) -> tuple[str, ...]:
-    """Language and tags; kept, because the same bundles of tags occur over and over."""
+    """Language and tags; cached, because most tags occur many times."""
     split = tuple(tag.strip() for tag in tags.split(";"))
     return (language, *split) if language else split

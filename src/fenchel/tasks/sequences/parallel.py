@@ -1,7 +1,7 @@
-"""Pairs of texts, a source and its target: translation and everything that has its form.
+"""Parallel texts, pairs of a source and a target: translation, transduction, summarization.
 
-One TSV file `source target` (or JSONL with these fields), or two files in which equal lines
-belong together. A single column is a source whose target is to be predicted.
+A TSV file `source target` or JSONL with these fields, or two files with a source and its target on lines
+of the same number. A single column has sources whose targets are to be predicted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_parallel(
         target_path: The file of the targets, which must have as many lines.
         need_targets: Whether every line must have a target.
         columns: The names of columns or keys that differ from those of the fields.
-        bad: What happens with bad lines; of two files, the pairs of them.
+        bad: Takes the errors of bad lines, or of bad pairs of two files; by default, the first is raised.
     """
     if target_path is not None:
         return _two_files(path, target_path, bad)

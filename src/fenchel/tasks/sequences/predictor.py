@@ -11,23 +11,17 @@ from fenchel.data.bad_items import BadItems
 from fenchel.data.lines import Lines, is_standard_input, read_lines
 from fenchel.errors import FenchelError, unknown
 from fenchel.extras import require
-from fenchel.printable import printable
+from fenchel.printable import printable, without_breaks
 from fenchel.report.svg import visible
 from fenchel.search import Answer, Completion, Lattice, autocomplete
 from fenchel.tasks.search import PROOFS, proof
-from fenchel.tasks.sequences.answers import (
-    BREAKS,
-    as_json,
-    as_lines,
-    as_table,
-    input_text,
-)
+from fenchel.tasks.sequences.answers import as_json, as_lines, as_table, input_text
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.decoding import decode
 from fenchel.tasks.sequences.example import Example
 from fenchel.tasks.sequences.inflection import iterate_inflection, language_of
-from fenchel.tasks.sequences.options import PredictOptions
 from fenchel.tasks.sequences.parallel import iterate_parallel
+from fenchel.tasks.sequences.predict_options import PredictOptions
 from fenchel.tasks.unknown_symbols import unknown_symbol_warnings
 from fenchel.training.device import best_device
 from fenchel.training.run import Run
@@ -206,11 +200,11 @@ class SequencePredictor(Predictor):
         axes.figure.savefig(path)
 
     def _title(self, example: Example) -> str:
-        return printable(input_text(example, self.codec).translate(BREAKS))
+        return printable(without_breaks(input_text(example, self.codec)))
 
     def _within_text(self, token: int) -> str:
         """A symbol among others on one line."""
-        return printable(self.codec.target_symbol(token).translate(BREAKS))
+        return printable(without_breaks(self.codec.target_symbol(token)))
 
     def _alone(self, token: int) -> str:
         """A symbol by itself, where a space would not be seen."""

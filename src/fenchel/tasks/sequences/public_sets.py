@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from importlib.resources import as_file, files
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from fenchel.data.official import OfficialSet, official_file, official_set
-from fenchel.errors import FenchelError, unknown
+from fenchel.data.public_set_info import (
+    PublicSetInfo,
+    public_set_file,
+    public_set_info,
+    read_by_name,
+)
+from fenchel.errors import FenchelError
 from fenchel.tasks.sequences.example import Example
+from fenchel.tasks.sequences.headlines import reuters_headlines
 from fenchel.tasks.sequences.inflection import read_inflection
 from fenchel.tasks.sequences.parallel import read_parallel
-from fenchel.tasks.sequences.summarization import reuters_headlines
 
 SPLITS = ("train", "dev", "test")
 SHIPPED_LANGUAGES = ("english", "finnish", "spanish", "turkish")
 
-Splits = dict[str, list[Example]]
+ExamplesBySplit = dict[str, list[Example]]
 
 
-def shipped() -> Splits:
+def shipped() -> ExamplesBySplit:
     """Return the inflection data of the package: 1000, 250 and 250 examples per language.
 
     >>> {split: len(examples) for split, examples in shipped().items()}
@@ -38,7 +42,7 @@ def shipped() -> Splits:
         }
 
 
-def read_official(name: str, folder: str | Path, **options: Any) -> Splits:
+def read_public_set(name: str, folder: str | Path, **options: Any) -> ExamplesBySplit:
     """Read a public data set, split as published; `options` are those of its function below."""
     readers = {
         "sigmorphon2018": sigmorphon2018,
@@ -46,22 +50,17 @@ def read_official(name: str, folder: str | Path, **options: Any) -> Splits:
         "small_parallel_enja": small_parallel_enja,
         "reuters21578": reuters21578,
     }
-    reader = readers[official_set(name).name]
-    known = [parameter for parameter in signature(reader).parameters if parameter != "folder"]
-    for option in options:
-        if option not in known:
-            raise unknown(f"option of {name}", option, known)
-    return reader(folder, **options)
+    return read_by_name(readers, "sequences", name, folder, options)
 
 
-def sigmorphon2018(folder: str | Path, *, setting: str = "medium") -> Splits:
+def sigmorphon2018(folder: str | Path, *, setting: str = "medium") -> ExamplesBySplit:
     """Read the inflection data of all languages with training data in a setting, as one set.
 
     Args:
         folder: The folder `task1` of the shared task, or the folder that contains it.
         setting: "high" (86 languages), "medium" (102) or "low" (103).
     """
-    data = official_set("sigmorphon2018")
+    data = public_set_info("sigmorphon2018")
     ending = f"-train-{setting}"
     stems = [path.removesuffix(ending) for path in data.lines if path.endswith(ending)]
     if not stems:
@@ -69,7 +68,7 @@ def sigmorphon2018(folder: str | Path, *, setting: str = "medium") -> Splits:
     endings = {"train": ending, "dev": "-dev", "test": "-test"}
     return {
         split: read_inflection(
-            [official_file(data, folder, stem + end) for stem in stems], need_targets=True
+            [public_set_file(data, folder, stem + end) for stem in stems], need_targets=True
         )
         for split, end in endings.items()
     }
@@ -77,31 +76,33 @@ def sigmorphon2018(folder: str | Path, *, setting: str = "medium") -> Splits:
 
 def multi30k(
     folder: str | Path, *, source: str = "de", target: str = "en", test: str = "test_2016_flickr"
-) -> Splits:
+) -> ExamplesBySplit:
     """Read captions in two of the languages de, en, fr, cs; `test` is the name of the test set."""
     names = {"train": "train", "dev": "val", "test": test}
-    return _parallel(official_set("multi30k"), folder, names, source, target)
+    return _parallel(public_set_info("multi30k"), folder, names, source, target)
 
 
-def small_parallel_enja(folder: str | Path, *, source: str = "ja", target: str = "en") -> Splits:
+def small_parallel_enja(
+    folder: str | Path, *, source: str = "ja", target: str = "en"
+) -> ExamplesBySplit:
     """Read Japanese and English sentences, with spaces between words."""
     names = {split: split for split in SPLITS}
-    return _parallel(official_set("small_parallel_enja"), folder, names, source, target)
+    return _parallel(public_set_info("small_parallel_enja"), folder, names, source, target)
 
 
-def reuters21578(folder: str | Path) -> Splits:
+def reuters21578(folder: str | Path) -> ExamplesBySplit:
     """Read headlines: see `reuters_headlines`."""
     return reuters_headlines(
-        official_file(official_set("reuters21578"), folder, "reuters21578.jsonl")
+        public_set_file(public_set_info("reuters21578"), folder, "reuters21578.jsonl")
     )
 
 
 def _parallel(
-    data: OfficialSet, folder: str | Path, names: dict[str, str], source: str, target: str
-) -> Splits:
+    data: PublicSetInfo, folder: str | Path, names: dict[str, str], source: str, target: str
+) -> ExamplesBySplit:
     return {
         split: read_parallel(
-            *(official_file(data, folder, f"{name}.{side}") for side in (source, target))
+            *(public_set_file(data, folder, f"{name}.{side}") for side in (source, target))
         )
         for split, name in names.items()
     }

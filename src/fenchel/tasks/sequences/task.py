@@ -19,10 +19,10 @@ from fenchel.tasks.sequences.decoding import SequenceModel, decode, validation_b
 from fenchel.tasks.sequences.encoded import SequencePairs, check_lengths
 from fenchel.tasks.sequences.example import Example
 from fenchel.tasks.sequences.inflection import iterate_inflection, read_inflection
-from fenchel.tasks.sequences.options import PredictOptions
+from fenchel.tasks.sequences.metrics import METRICS, evaluate_answers
 from fenchel.tasks.sequences.parallel import iterate_parallel, read_parallel
-from fenchel.tasks.sequences.public_sets import read_official
-from fenchel.tasks.sequences.scores import METRICS, score
+from fenchel.tasks.sequences.predict_options import PredictOptions
+from fenchel.tasks.sequences.public_sets import read_public_set
 from fenchel.tasks.unknown_symbols import check_any_known
 from fenchel.training.device import best_device
 from fenchel.training.task import (
@@ -124,15 +124,15 @@ class SequenceTask(Task):
             return read_parallel(*paths, bad=bad)
         return super().read(paths, need_targets=need_targets, columns=columns, bad=bad)
 
-    def question(self, examples: Sequence[Example]) -> Callable[[Example], Any]:
+    def input_key(self, examples: Sequence[Example]) -> Callable[[Example], Any]:
         several = len({example.group for example in examples}) > 1
 
-        def question(example: Example) -> Any:
+        def input_key(example: Example) -> Any:
             hidden = example.has_language and not several  # a model of one language does not see it
             source = normalized(example.source, self.data.normalization)
             return source, example.tags[1:] if hidden else example.tags
 
-        return question
+        return input_key
 
     def bundled(self) -> Mapping[str, Sequence[Example]] | None:
         from fenchel.tasks.sequences.public_sets import shipped
@@ -140,7 +140,7 @@ class SequenceTask(Task):
         return shipped() if self.data.format == "inflection" else None
 
     def read_public(self, public: PublicSet) -> Mapping[str, Sequence[Example]]:
-        return read_official(public.name, public.folder, **public.options)
+        return read_public_set(public.name, public.folder, **public.options)
 
     def fit_processor(self, examples: Sequence[Example]) -> Codec:
         return Codec.fit(
@@ -200,14 +200,15 @@ class SequenceTask(Task):
     ) -> Evaluation:
         """Metrics of beam search, and with known targets.
 
-        Percentages are those of `score`. `attention_support` and `output_support` are means per symbol
-        of the targets, `token_accuracy` is the share of symbols that are the model's first choice.
+        Percentages are those of `evaluate_answers`. `attention_support` and `output_support` are means
+        per symbol of the targets, `token_accuracy` is the share of symbols that are the first choice of
+        the model.
         """
         width = (options and options.beam) or self.search.width
         data = _codec(run).encode(examples)
         self.check_data(data, examples)
         answers = self._decode([run], examples, width, progress)
-        metrics = score(answers, examples, _codec(run), self.metric).state()
+        metrics = evaluate_answers(answers, examples, _codec(run), self.metric).state()
         model: Any = run.model
         means = validate(self, model, data.to(best_device()))
         metrics |= {name: means[name] for name in ("attention_support", "output_support", "loss")}
@@ -218,7 +219,7 @@ class SequenceTask(Task):
     def evaluate_ensemble(self, runs: Sequence[Run], examples: Sequence[Example]) -> Metrics:
         """Metrics of a beam search over the averaged probabilities of the models."""
         answers = self._decode(runs, examples, self.search.width)
-        return score(answers, examples, _codec(runs[0]), self.metric).state()
+        return evaluate_answers(answers, examples, _codec(runs[0]), self.metric).state()
 
     def _decode(
         self,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fenchel.continuous.mixture import Mixture
 from fenchel.data.batches import LengthBuckets
-from fenchel.data.texts import Example
+from fenchel.data.texts import LabelledText
 from fenchel.maps.entmax import entmax
 from fenchel.models.means import read_means, stack_means
 from fenchel.models.text_classifier import Attended
@@ -52,21 +52,21 @@ class Classification(NamedTuple):
 
 
 def classify(
-    run: Run, examples: Sequence[Example], progress: OnProgress | None = None
+    run: Run, examples: Sequence[LabelledText], progress: OnProgress | None = None
 ) -> list[Classification]:
     """The predictions of a run's model, in the order of the examples."""
     return _classify(run, [example._replace(label=None) for example in examples], progress)[0]
 
 
 def classify_and_measure(
-    run: Run, examples: Sequence[Example], progress: OnProgress | None = None
+    run: Run, examples: Sequence[LabelledText], progress: OnProgress | None = None
 ) -> tuple[list[Classification], dict[str, float]]:
     """The predictions, and the means of the model's validation metrics."""
     return _classify(run, examples, progress)
 
 
 def _classify(
-    run: Run, examples: Sequence[Example], progress: OnProgress | None
+    run: Run, examples: Sequence[LabelledText], progress: OnProgress | None
 ) -> tuple[list[Classification], dict[str, float]]:
     processor: Any = run.processor
     model: Any = run.model.to(best_device()).eval()
@@ -103,7 +103,7 @@ def _rows(
 
 def _classification(
     processor: Any,
-    example: Example,
+    example: LabelledText,
     probability: list[float],
     weights: list[float] | None,
     density: Mixture | None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from fenchel.data.bad_items import BadItems
-from fenchel.data.texts import Example, iterate_labelled_texts, text_fields
+from fenchel.data.texts import LabelledText, iterate_labelled_texts, text_fields
 from fenchel.errors import FenchelError
 from fenchel.stored_json import shortened
 from fenchel.tasks.texts.classification import Classification, classify
@@ -24,7 +24,7 @@ class TextPredictor(Predictor):
     """Predicts the labels of texts."""
 
     run: Run
-    example: type[Example]
+    example: type[LabelledText]
 
     @property
     def line_format(self) -> str:
@@ -33,22 +33,22 @@ class TextPredictor(Predictor):
 
     def read(
         self, path: str, columns: Columns | None = None, bad: BadItems | None = None
-    ) -> Iterator[Example | None]:
+    ) -> Iterator[LabelledText | None]:
         options: dict[str, Any] = {"columns": columns, "keep_blank": True, "bad": bad}
         return iterate_labelled_texts(path, self.example, need_targets=False, **options)
 
-    def parse(self, line: str) -> Example:
+    def parse(self, line: str) -> LabelledText:
         texts = [text.strip() for text in line.split("\t")]
         if len(texts) != len(text_fields(self.example)) or not all(texts):
             raise FenchelError(f"line must be {self.line_format}, got {shortened(line.strip())}")
         return self.example(*texts)
 
     def predict(
-        self, examples: Sequence[Example], progress: OnProgress | None = None
+        self, examples: Sequence[LabelledText], progress: OnProgress | None = None
     ) -> list[Classification]:
         return classify(self.run, examples, progress)
 
-    def to_json(self, example: Example, prediction: Classification) -> dict[str, Any]:
+    def to_json(self, example: LabelledText, prediction: Classification) -> dict[str, Any]:
         texts = dict(zip(text_fields(self.example), example.texts, strict=True))
         found: dict[str, Any] = {"labels": prediction.labels, "words": prediction.attended}
         if prediction.density is not None:
@@ -56,13 +56,13 @@ class TextPredictor(Predictor):
             found["density"] = {name: value.item() for name, value in parts.items()}
         return texts | found
 
-    def to_lines(self, example: Example, prediction: Classification) -> list[str]:
+    def to_lines(self, example: LabelledText, prediction: Classification) -> list[str]:
         words = sorted((pair for pair in prediction.attended if pair[1] > 0), key=lambda p: -p[1])
         shown = " ".join(f"{word}:{weight:.2f}" for word, weight in words)
         return [f"{prediction.best}\t{prediction.labels[prediction.best]:.4g}\t{shown}"]
 
     def to_table(
-        self, examples: Sequence[Example], predictions: Sequence[Classification], width: int
+        self, examples: Sequence[LabelledText], predictions: Sequence[Classification], width: int
     ) -> Any:
         """The label and the text, in which words without weight are dim and groups stand out."""
         from rich.console import Group

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from fenchel.checks import check_count
 from fenchel.data.bad_items import BadItems
 from fenchel.data.embeddings import copy_vectors
-from fenchel.data.texts import Example, TextProcessor, iterate_labelled_texts, text_fields
+from fenchel.data.texts import LabelledText, TextProcessor, iterate_labelled_texts, text_fields
 from fenchel.extras import require
 from fenchel.models.text_classifier import TextClassifier
 from fenchel.tasks.alphas import MEANING, alpha_charts, alpha_range, alpha_values, mean_alpha
 from fenchel.tasks.texts.classification import classify_and_measure
 from fenchel.tasks.texts.highlights import explain
 from fenchel.tasks.texts.predictor import TextPredictor
-from fenchel.tasks.texts.public_sets import read_public
+from fenchel.tasks.texts.public_sets import read_public_set
 from fenchel.training.task import Evaluation, OnProgress, Output, Predictor, PublicSet, Task
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TextTask(Task):
 
     monitors = ("accuracy", "loss")
     meanings = MEANINGS
-    example: ClassVar[type[Example]]
+    example: ClassVar[type[LabelledText]]
     """The class of the examples."""
 
     vocabulary: int = 20_000
@@ -67,16 +67,16 @@ class TextTask(Task):
     def columns(self) -> str:
         return "<tab>".join(("label", *text_fields(self.example)))
 
-    def iterate(self, path: str, **options: Any) -> Iterator[Example | None]:
+    def iterate(self, path: str, **options: Any) -> Iterator[LabelledText | None]:
         return iterate_labelled_texts(path, self.example, **options)
 
     def read_public(self, public: PublicSet) -> Mapping[str, Any]:
-        return read_public(public.name, public.folder)
+        return read_public_set(public.name, public.folder, **public.options)
 
-    def question(self, examples: Sequence[Example]) -> Callable[[Example], Hashable]:
+    def input_key(self, examples: Sequence[LabelledText]) -> Callable[[LabelledText], Hashable]:
         return lambda example: example.texts
 
-    def fit_processor(self, examples: Sequence[Example]) -> TextProcessor:
+    def fit_processor(self, examples: Sequence[LabelledText]) -> TextProcessor:
         sizes = {"max_size": self.vocabulary, "min_count": self.min_count}
         return TextProcessor.fit(
             examples, **sizes, lowercase=self.lowercase, max_words=self.max_words
@@ -86,8 +86,8 @@ class TextTask(Task):
         return TextProcessor.from_state(state, where)
 
     def usable(
-        self, examples: Sequence[Example], processor: Any, bad: BadItems
-    ) -> Sequence[Example]:
+        self, examples: Sequence[LabelledText], processor: Any, bad: BadItems
+    ) -> Sequence[LabelledText]:
         return bad.usable(examples, processor.check)
 
     # Model
@@ -122,7 +122,7 @@ class TextTask(Task):
     def evaluate(
         self,
         run: Run,
-        examples: Sequence[Example],
+        examples: Sequence[LabelledText],
         options: Any = None,
         progress: OnProgress | None = None,
     ) -> Evaluation:
@@ -144,7 +144,7 @@ class TextTask(Task):
         return [*super().training_charts(log), *alpha_charts(log)]
 
     def report_sections(
-        self, run: Run, examples: Sequence[Example], evaluation: Evaluation, shown: int
+        self, run: Run, examples: Sequence[LabelledText], evaluation: Evaluation, shown: int
     ) -> list[Section]:
         from fenchel.report import Prediction, Section
 

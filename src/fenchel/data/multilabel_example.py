@@ -25,7 +25,7 @@ class Numbers(NamedTuple):
     is_sparse: bool = False
 
 
-class LabelledExample(NamedTuple):
+class MultilabelExample(NamedTuple):
     """A text or numbers, and the labels, which are None if they are to be predicted.
 
     `declared` has all labels that the file declares, each with the place where it does, if it does.
@@ -36,7 +36,7 @@ class LabelledExample(NamedTuple):
     declared: Mapping[str, str] | None = None
 
 
-Found = Iterator[tuple[str, LabelledExample | None]]  # with the file and the line, for errors
+LocatedExamples = Iterator[tuple[str, MultilabelExample | None]]  # with file and line, for errors
 
 
 def parse_number(text: str) -> float:

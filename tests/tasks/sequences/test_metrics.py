@@ -8,11 +8,10 @@ import pytest
 
 from fenchel import FenchelError
 from fenchel.search import Answer, Hypothesis
-from fenchel.tasks.sequences import score
+from fenchel.tasks.sequences import evaluate_answers
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.example import Example
-from fenchel.tasks.sequences.rouge import rouge
-from fenchel.tasks.sequences.scores import bleu
+from fenchel.tasks.sequences.metrics import bleu, rouge
 
 EXAMPLES = [
     Example("a", "ab", group="one"),
@@ -32,10 +31,10 @@ def _answer(
 
 def test_accuracy_is_averaged_over_groups():
     answers = [_answer("ab"), _answer("ab"), _answer("cc")]
-    scores = score(answers, EXAMPLES, CODEC)
-    assert scores.groups == {"one": 50.0, "two": 100.0}
-    assert scores.main == 75.0
-    assert scores.state()["accuracy"] == 75.0
+    metrics = evaluate_answers(answers, EXAMPLES, CODEC)
+    assert metrics.groups == {"one": 50.0, "two": 100.0}
+    assert metrics.main == 75.0
+    assert metrics.state()["accuracy"] == 75.0
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "bleu", "rouge_l"])
@@ -44,7 +43,7 @@ def test_a_target_is_compared_in_the_normal_form_of_the_codec(metric):
     codec = Codec.fit(given, normalization="NFC")
     tokens = tuple(codec.target_vocabulary.ids(normalize("NFC", given[0].target or "")))
     answer = Answer((Hypothesis(tokens, 1.0, -0.1, finished=True),), 0.0)
-    assert score([answer], given, codec, metric).main == pytest.approx(100)
+    assert evaluate_answers([answer], given, codec, metric).main == pytest.approx(100)
 
 
 def test_shares_follow_the_certificates():
@@ -53,10 +52,10 @@ def test_shares_follow_the_certificates():
         _answer("ab", probability=0.9, others=2),  # all of three sequences are known
         _answer("cc", probability=0.5, dropped=0.3),  # something was dropped, nothing better
     ]
-    scores = score(answers, EXAMPLES, CODEC)
-    assert scores.single == pytest.approx(100 / 3)
-    assert scores.complete == pytest.approx(200 / 3)
-    assert scores.certified == 100
+    metrics = evaluate_answers(answers, EXAMPLES, CODEC)
+    assert metrics.single == pytest.approx(100 / 3)
+    assert metrics.complete == pytest.approx(200 / 3)
+    assert metrics.certified == 100
 
 
 def test_bleu_has_a_signature():
@@ -92,12 +91,12 @@ def test_rouge_is_a_mean_over_pairs():
 def test_wrong_calls_are_refused():
     answers = [_answer("ab")]
     with pytest.raises(FenchelError, match=r"unknown metric 'blue'.*bleu"):
-        score(answers, EXAMPLES[:1], CODEC, "blue")
+        evaluate_answers(answers, EXAMPLES[:1], CODEC, "blue")
     with pytest.raises(
         FenchelError, match="one answer per example and at least one, got 1 answers for 3"
     ):
-        score(answers, EXAMPLES, CODEC)
+        evaluate_answers(answers, EXAMPLES, CODEC)
     with pytest.raises(FenchelError, match="at least one, got 0 answers for 0 examples"):
-        score([], [], CODEC)
+        evaluate_answers([], [], CODEC)
     with pytest.raises(FenchelError, match="every example must have a target, got none for 'a'"):
-        score(answers, [Example("a")], CODEC)
+        evaluate_answers(answers, [Example("a")], CODEC)

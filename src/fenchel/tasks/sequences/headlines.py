@@ -1,7 +1,4 @@
-"""Summaries: an article to its summary, and the headlines of Reuters-21578.
-
-A person's own files have the columns or fields `source` and `target`, as in translation.
-"""
+"""Headlines of Reuters-21578 as examples of summarization: the beginning of an article to its title."""
 
 from __future__ import annotations
 
@@ -11,17 +8,11 @@ from pathlib import PurePath
 from fenchel.data.records import Record, read_records
 from fenchel.stored_json import shortened
 from fenchel.tasks.sequences.example import Example
-from fenchel.tasks.sequences.parallel import read_parallel
 
 SPLIT_OF = {"TRAIN": "train", "NOT-USED": "dev", "TEST": "test"}
 FEWEST_WORDS, MOST_WORDS = 10, 80
 _PARAGRAPH = re.compile(r"\n {3,}")
 _SIGNATURE = re.compile(r"\s+reuter\W*$", re.IGNORECASE)
-
-
-def read_summarization(path: str | PurePath, *, need_targets: bool = False) -> list[Example]:
-    """Read articles and summaries from a file with the columns or fields `source` and `target`."""
-    return read_parallel(path, need_targets=need_targets)
 
 
 def reuters_headlines(path: str | PurePath) -> dict[str, list[Example]]:

@@ -1,4 +1,4 @@
-"""Options of `fenchel predict` for sequences."""
+"""The options of `fenchel predict` that tasks of sequences add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Metrics of a set of answers."""
+"""Metrics of answers to examples with targets: accuracy, BLEU, chrF and ROUGE.
+
+To add a metric, add its name to `METRICS` and compute it in `evaluate_answers`; the name must also be in
+`SequenceTask.metric` and in `MEANINGS` of `task.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,13 @@ from fenchel.extras import require
 from fenchel.search import Answer
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.example import Example
-from fenchel.tasks.sequences.rouge import rouge
 
 METRICS = {"accuracy": "% accuracy", "bleu": "BLEU", "rouge_l": "ROUGE-L"}
+ROUGE_TYPES = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 @dataclass(frozen=True)
-class Scores:
+class AnswerMetrics:
     """Metrics of a set of answers; shares and accuracies are in percent.
 
     Attributes:
@@ -47,7 +51,7 @@ class Scores:
         return self.values[self.metric]
 
     def state(self) -> dict[str, Any]:
-        """The scores as JSON, the main metric first."""
+        """The metrics as JSON, the main one first."""
         shares = {name: getattr(self, name) for name in ("single", "complete", "certified")}
         state: dict[str, Any] = {**self.values, **shares, "examples": self.examples}
         if self.groups:
@@ -57,9 +61,9 @@ class Scores:
         return state
 
 
-def score(
+def evaluate_answers(
     answers: Sequence[Answer], examples: Sequence[Example], codec: Codec, metric: str = "accuracy"
-) -> Scores:
+) -> AnswerMetrics:
     """Compare the best hypothesis of every answer with the target in the codec's normal form.
 
     Args:
@@ -73,7 +77,7 @@ def score(
         raise unknown("metric", metric, METRICS)
     if not examples or len(answers) != len(examples):
         got = f"{len(answers)} answers for {len(examples)} examples"
-        raise FenchelError(f"score requires one answer per example and at least one, got {got}")
+        raise FenchelError(f"there must be one answer per example and at least one, got {got}")
     texts = [codec.decode(answer.best.tokens) for answer in answers]
     targets = [codec.normalized(_target(example)) for example in examples]
     groups, signature = {}, ""
@@ -84,7 +88,7 @@ def score(
         values, signature = bleu(texts, targets)
     else:
         values = rouge(texts, targets)
-    return Scores(
+    return AnswerMetrics(
         metric, values, **shares(answers), examples=len(examples), groups=groups,
         signature=signature,
     )  # fmt: skip
@@ -118,6 +122,24 @@ def bleu(texts: Sequence[str], targets: Sequence[str]) -> tuple[dict[str, float]
         values[name] = metric.corpus_score(list(texts), [list(targets)]).score
         signatures.append(f"{name}: {metric.get_signature()}")
     return values, "; ".join(signatures)
+
+
+def rouge(predictions: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L over the pairs, times 100, by the package rouge-score.
+
+    Tokens are the runs of a–z and 0–9 in the lower-cased text; they are not stemmed.
+
+    Reference: Lin (2004), *ROUGE: A Package for Automatic Evaluation of Summaries*.
+
+    >>> round(rouge(["the cat sat"], ["the cat sat on the mat"])["rouge_l"], 2)
+    66.67
+    """
+    scorers = require("rouge_score.rouge_scorer", extra="train")
+    scorer = scorers.RougeScorer(list(ROUGE_TYPES.values()), use_stemmer=False)
+    scores = [scorer.score(r, p) for p, r in zip(predictions, references, strict=True)]
+    return {
+        name: 100 * fmean(s[kind].fmeasure for s in scores) for name, kind in ROUGE_TYPES.items()
+    }
 
 
 def _target(example: Example) -> str:

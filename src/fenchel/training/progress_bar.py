@@ -23,7 +23,7 @@ rich_text = require("rich.text", extra="train")
 ESTIMATE_FROM = 600.0  # seconds of training whose speed the estimate is based on
 
 
-class TrainingProgress(rich_progress.Progress):
+class MetricsProgress(rich_progress.Progress):
     """A bar with the time that remains, and a line of metrics under it."""
 
     def __init__(self, console: Any) -> None:
@@ -47,7 +47,7 @@ class TrainingProgress(rich_progress.Progress):
             yield rich_columns.Columns(task.fields["metrics"], padding=(0, 2))
 
 
-class Bar(lightning.Callback):
+class ProgressBar(lightning.Callback):
     """Shows the progress of training, and prints a line for every validation.
 
     The bar counts the steps of all epochs, so the time that remains is that of the whole training.
@@ -64,7 +64,7 @@ class Bar(lightning.Callback):
             return
         done = self.steps.progress.segments / self.steps.segments_per_epoch
         total = self._steps(pl_module.config.epochs)
-        self._bar = TrainingProgress(rich_console.Console(stderr=True))
+        self._bar = MetricsProgress(rich_console.Console(stderr=True))
         self._task = self._bar.add_task("", completed=self._steps(done), total=total, metrics=[])
         self._bar.start()
 

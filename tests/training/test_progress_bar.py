@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fenchel.training.bar import TrainingProgress
+from fenchel.training.progress_bar import MetricsProgress
 from tests.training.small import fit_small
 
 
-def shown(bar: TrainingProgress, width: int) -> str:
+def shown(bar: MetricsProgress, width: int) -> str:
     console = Console(width=width, file=io.StringIO())
     console.print(bar.get_renderable())
     return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_remaining_time_follows_from_the_speed_of_this_sitting():
-    bar = TrainingProgress(Console(file=io.StringIO()))
+    bar = MetricsProgress(Console(file=io.StringIO()))
     seconds = 0.0
     bar.get_time = lambda: seconds
     task = bar.add_task(
@@ -34,7 +34,7 @@ def test_the_remaining_time_follows_from_the_speed_of_this_sitting():
 
 
 def test_metrics_that_do_not_fit_on_a_line_are_not_cut():
-    bar = TrainingProgress(Console(file=io.StringIO()))
+    bar = MetricsProgress(Console(file=io.StringIO()))
     metrics = ["loss 1.014", "accuracy 0.092", "attended 3.1", "considered 12.2"]
     bar.add_task("epoch 1/1", total=10, metrics=metrics)
     text = shown(bar, 32)

@@ -1,4 +1,4 @@
-"""Training of models that are fitted in one go, such as linear models by L-BFGS."""
+"""Training without steps of an optimizer, such as linear models fitted by L-BFGS."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from fenchel.errors import FenchelError
 from fenchel.training.device import cpu_threads
 from fenchel.training.files import save_tensors
 from fenchel.training.lock import training_lock
-from fenchel.training.progress import Progress, Record
-from fenchel.training.records import save_best, write_log
+from fenchel.training.progress import Progress, ValidationRecord
 from fenchel.training.run import Run
+from fenchel.training.validation_files import save_best, write_log
 
 
-def fit_at_once(
+def fit_directly(
     run: Run,
     train: Dataset,
     dev: Dataset | None,
-    on_validation: Callable[[Record], None] | None = None,
+    on_validation: Callable[[ValidationRecord], None] | None = None,
 ) -> tuple[str, ...]:
-    """Fit the model of a run and write its folder; the remarks of the task are returned.
+    """Fit the model of a run with `Task.fit_model`, write its folder, and return the remarks of the task.
 
-    Nothing is written before the model is fitted. The checkpoint only says that the run is finished:
-    there is nothing to resume from.
+    Nothing is written before the model is fitted. The checkpoint marks the run as finished and has no
+    state of an optimizer.
     """
     with training_lock(run.path), cpu_threads(run.training.threads):
         began = time.monotonic()
         fitted = run.task.fit_model(train, dev, run.training)
         seconds = round(time.monotonic() - began, 3)
-        record: Record = {"epoch": fitted.epochs, "seconds": seconds, **fitted.metrics}
+        record: ValidationRecord = {"epoch": fitted.epochs, "seconds": seconds, **fitted.metrics}
         progress = Progress(segments=1, finished=True, converged=fitted.converged, seconds=seconds)
-        progress.judge(record, run.training)
+        progress.add_validation(record, run.training)
         weights = fitted.model.state_dict()
         if not all(value.isfinite().all() for value in weights.values()):
             raise FenchelError(
                 "the weights must be finite, got NaN or infinity: scale the features"
             )
         run.save()
-        _save_checkpoint(run, weights, Progress())  # first, so that there are never results without
+        _save_checkpoint(run, weights, Progress())  # first: results always have a checkpoint
         save_best(run, fitted.model, record)
         write_log(run, progress.history)
         _save_checkpoint(run, weights, progress)

@@ -11,8 +11,8 @@ import pytest
 from fenchel import FenchelError
 from fenchel.data.arff import read_label_list
 from fenchel.data.bad_items import BadItems
-from fenchel.data.labelled import iterate_labelled
-from fenchel.data.labelled_example import LabelledExample
+from fenchel.data.multilabel import iterate_multilabel
+from fenchel.data.multilabel_example import MultilabelExample
 
 HEADER = """% a comment
 @relation 'two labels'
@@ -52,10 +52,10 @@ def simple_xml(*labels):
 
 
 def read(path, **options):
-    return list(iterate_labelled(path, **options))
+    return list(iterate_multilabel(path, **options))
 
 
-def dense(example: LabelledExample) -> dict[str, float]:
+def dense(example: MultilabelExample) -> dict[str, float]:
     features = example.features
     assert not isinstance(features, str)
     return dict(zip(features.columns, features.values.tolist(), strict=True))
@@ -129,12 +129,12 @@ def test_texts_have_labels_between_commas_or_in_a_list(folder):
     rows = [(("grain", "wheat"), "Wheat rose."), (("oil",), "Up, up.")]
     table = "".join(f"{', '.join(labels)}\t{text}\n" for labels, text in rows)
     objects = "".join(json.dumps({"labels": labels, "text": text}) + "\n" for labels, text in rows)
-    expected = [LabelledExample(text, labels) for labels, text in rows]
+    expected = [MultilabelExample(text, labels) for labels, text in rows]
     assert read(folder(a_tsv=table)) == read(folder(a_jsonl=objects)) == expected
     assert read(folder(b_tsv="Wheat rose.\n\nUp.\n"), need_targets=False, keep_blank=True) == [
-        LabelledExample("Wheat rose."),
+        MultilabelExample("Wheat rose."),
         None,
-        LabelledExample("Up."),
+        MultilabelExample("Up."),
     ]
 
 

@@ -7,17 +7,17 @@ from pathlib import PurePath
 
 from fenchel.data.arff import read_arff
 from fenchel.data.bad_items import BadItems
-from fenchel.data.labelled_example import Found, LabelledExample, split_labels
+from fenchel.data.csv_and_svmlight import read_csv, read_svmlight
 from fenchel.data.lines import uncompressed_name
+from fenchel.data.multilabel_example import LocatedExamples, MultilabelExample, split_labels
 from fenchel.data.records import Record, read_records
-from fenchel.data.tables import read_csv, read_svmlight
 from fenchel.errors import FenchelError
 from fenchel.stored_json import shortened
 
 FIELDS = ("labels", "text")
 
 
-def iterate_labelled(
+def iterate_multilabel(
     path: str | PurePath,
     *,
     need_targets: bool = True,
@@ -27,7 +27,7 @@ def iterate_labelled(
     columns: Mapping[str, str] | None = None,
     keep_blank: bool = False,
     bad: BadItems | None = None,
-) -> Iterator[LabelledExample | None]:
+) -> Iterator[MultilabelExample | None]:
     """Read the examples of a file one by one.
 
     The name of the file says what it is: .arff, .csv, .svm, .svmlight or .libsvm (before .gz or .xz);
@@ -42,7 +42,7 @@ def iterate_labelled(
         ignored: Columns that are left out.
         columns: The names of columns or keys that differ from those of the fields.
         keep_blank: Whether a blank line is None instead of an error.
-        bad: What happens with bad lines.
+        bad: Takes the errors of bad lines; by default, the first is raised.
     """
     bad = bad or BadItems()
     suffix = PurePath(uncompressed_name(path)).suffix.lower()
@@ -69,7 +69,7 @@ def _read_texts(
     columns: Mapping[str, str] | None,
     keep_blank: bool,
     bad: BadItems,
-) -> Found:
+) -> LocatedExamples:
     required = FIELDS if need_targets else ("text",)
     for record in read_records(
         path, FIELDS, required, columns=columns, bad=bad, keep_blank=keep_blank
@@ -78,7 +78,7 @@ def _read_texts(
         try:
             if not record.blank:
                 labels = _labels(record) if need_targets else None
-                example = LabelledExample(record.text("text"), labels)
+                example = MultilabelExample(record.text("text"), labels)
         except FenchelError as error:
             bad.add(error)
         if example is not None or keep_blank:

@@ -5,21 +5,25 @@ Nothing is downloaded, because each data set has its own terms. `fenchel data` p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from inspect import signature
 from pathlib import Path
+from typing import TypeVar
 
 from fenchel.data.lines import count_lines, find_file
-from fenchel.errors import FenchelError
+from fenchel.errors import FenchelError, unknown
+
+T = TypeVar("T")
 
 ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".zip")
 INFLECTION_SPLITS = ("train-high", "train-medium", "train-low", "dev", "test")
 
 
 @dataclass(frozen=True)
-class OfficialSet:
+class PublicSetInfo:
     """A public data set.
 
     Attributes:
@@ -41,7 +45,7 @@ class OfficialSet:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of `check_official`.
+    """The result of `check_public_set`.
 
     Attributes:
         data: The data set.
@@ -51,7 +55,7 @@ class Check:
         different: The files with another number of lines: (path, published, found).
     """
 
-    data: OfficialSet
+    data: PublicSetInfo
     folder: Path
     matching: tuple[str, ...]
     missing: tuple[str, ...]
@@ -80,9 +84,9 @@ class Check:
         return sentences
 
 
-def check_official(name: str, folder: str | Path) -> Check:
+def check_public_set(name: str, folder: str | Path) -> Check:
     """Check whether `folder` has all files of a data set, unpacked or each compressed."""
-    data = official_set(name)
+    data = public_set_info(name)
     base = base_folder(data, folder)
     matching, missing, different = [], [], []
     for path, published in data.lines.items():
@@ -96,15 +100,15 @@ def check_official(name: str, folder: str | Path) -> Check:
     return Check(data, base, tuple(matching), tuple(missing), tuple(different))
 
 
-def official_set(name: str) -> OfficialSet:
+def public_set_info(name: str) -> PublicSetInfo:
     """Return the data set with this name."""
-    sets = official_sets()
+    sets = public_sets()
     if name not in sets:
         raise FenchelError(f"data set must be one of {', '.join(sets)}, got {name!r}")
     return sets[name]
 
 
-def base_folder(data: OfficialSet, folder: str | Path) -> Path:
+def base_folder(data: PublicSetInfo, folder: str | Path) -> Path:
     """Return the folder with the files: `folder`, or the folder in it that the archive creates."""
     base = Path(folder)
     if not base.is_dir():
@@ -113,7 +117,7 @@ def base_folder(data: OfficialSet, folder: str | Path) -> Path:
     return base / data.folder if data.folder and (base / data.folder).is_dir() else base
 
 
-def official_file(data: OfficialSet, folder: str | Path, path: str) -> Path:
+def public_set_file(data: PublicSetInfo, folder: str | Path, path: str) -> Path:
     """Return a file of a data set, perhaps compressed."""
     base = base_folder(data, folder)
     file = find_file(base / path)
@@ -122,8 +126,33 @@ def official_file(data: OfficialSet, folder: str | Path, path: str) -> Path:
     return file
 
 
+def read_by_name(
+    readers: Mapping[str, Callable[..., T]],
+    contents: str,
+    name: str,
+    folder: str | Path,
+    options: Mapping[str, str],
+) -> T:
+    """Read a public data set by the function with its name; unknown names and options are errors.
+
+    Args:
+        readers: Functions of the folder and of options given by name.
+        contents: What the data sets contain, for errors.
+        name: The name of the data set.
+        folder: Its folder.
+        options: The options of its function.
+    """
+    if name not in readers:
+        raise unknown(f"data set of {contents}", name, readers)
+    known = [option for option in signature(readers[name]).parameters if option != "folder"]
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of {name}", option, known)
+    return readers[name](folder, **options)
+
+
 @cache
-def official_sets() -> dict[str, OfficialSet]:
+def public_sets() -> dict[str, PublicSetInfo]:
     """Return all data sets by name."""
     sets = (
         _sigmorphon2018(),
@@ -139,7 +168,7 @@ def official_sets() -> dict[str, OfficialSet]:
     return {data.name: data for data in sets}
 
 
-def _sigmorphon2018() -> OfficialSet:
+def _sigmorphon2018() -> PublicSetInfo:
     table = files("fenchel.data") / "counts" / "sigmorphon2018.tsv"
     lines = {}
     for row in table.read_text(encoding="utf-8").splitlines()[1:]:
@@ -147,7 +176,7 @@ def _sigmorphon2018() -> OfficialSet:
         for split, count in zip(INFLECTION_SPLITS, map(int, counts), strict=True):
             if count:
                 lines[f"{folder}/{language}-{split}"] = count
-    return OfficialSet(
+    return PublicSetInfo(
         name="sigmorphon2018",
         title="CoNLL–SIGMORPHON 2018, task 1: inflection in 103 languages (102 medium, 86 high)",
         url="https://github.com/sigmorphon/conll2018",
@@ -157,14 +186,14 @@ def _sigmorphon2018() -> OfficialSet:
     )
 
 
-def _multi30k() -> OfficialSet:
+def _multi30k() -> PublicSetInfo:
     lines = {}
     for language in ("cs", "de", "en", "fr"):
         lines |= {f"train.{language}": 29000, f"val.{language}": 1014}
         lines |= {f"test_2016_flickr.{language}": 1000, f"test_2018_flickr.{language}": 1071}
         if language != "cs":
             lines |= {f"test_2017_flickr.{language}": 1000, f"test_2017_mscoco.{language}": 461}
-    return OfficialSet(
+    return PublicSetInfo(
         name="multi30k",
         title="Multi30k, task 1: captions of pictures in English, German, French, Czech",
         url="https://github.com/multi30k/dataset",
@@ -174,9 +203,9 @@ def _multi30k() -> OfficialSet:
     )
 
 
-def _small_parallel_enja() -> OfficialSet:
+def _small_parallel_enja() -> PublicSetInfo:
     counts = {"train": 50000, "dev": 500, "test": 500}
-    return OfficialSet(
+    return PublicSetInfo(
         name="small_parallel_enja",
         title="small_parallel_enja: short sentences in Japanese and English, tokenised",
         url="https://github.com/odashi/small_parallel_enja",
@@ -185,18 +214,18 @@ def _small_parallel_enja() -> OfficialSet:
     )
 
 
-def _imdb() -> OfficialSet:
-    return OfficialSet(
+def _imdb() -> PublicSetInfo:
+    return PublicSetInfo(
         name="imdb",
-        title="IMDB: 50,000 film reviews, positive or negative, as one JSON object a line",
+        title="IMDB: 50,000 film reviews, positive or negative, as one JSON object per line",
         url="https://ai.stanford.edu/~amaas/data/sentiment/",
         licence="none stated",
         lines={"train.jsonl": 25000, "test.jsonl": 25000},
     )
 
 
-def _lingnli() -> OfficialSet:
-    return OfficialSet(
+def _lingnli() -> PublicSetInfo:
+    return PublicSetInfo(
         name="lingnli",
         title="LingNLI to train on, and the development and test sets of SNLI, in two folders",
         url="https://github.com/Alicia-Parrish/ling_in_loop, https://nlp.stanford.edu/projects/snli/",
@@ -210,20 +239,20 @@ def _lingnli() -> OfficialSet:
     )
 
 
-def _reuters21578() -> OfficialSet:
-    return OfficialSet(
+def _reuters21578() -> PublicSetInfo:
+    return PublicSetInfo(
         name="reuters21578",
-        title="Reuters-21578: news of 1987 with titles and topics, as one JSON object a line",
+        title="Reuters-21578: news of 1987 with titles and topics, as one JSON object per line",
         url="http://www.daviddlewis.com/resources/testcollections/reuters21578/",
         licence="research only",
         lines={"reuters21578.jsonl": 21578},
     )
 
 
-def _daquar() -> OfficialSet:
-    return OfficialSet(
+def _daquar() -> PublicSetInfo:
+    return PublicSetInfo(
         name="daquar",
-        title="DAQUAR: questions about 1,449 photographs of indoor scenes, one JSON object a line",
+        title="DAQUAR: questions about 1,449 photographs of indoor scenes, one JSON object per line",
         url="https://www.mpi-inf.mpg.de/departments/computer-vision-and-machine-learning/research/"
         "vision-and-language/visual-turing-challenge",
         licence="none stated for the questions; photographs of NYU Depth V2, research use",
@@ -231,17 +260,17 @@ def _daquar() -> OfficialSet:
     )
 
 
-def _easy_vqa() -> OfficialSet:
-    return OfficialSet(
+def _easy_vqa() -> PublicSetInfo:
+    return PublicSetInfo(
         name="easy_vqa",
-        title="easy-VQA: questions about 5,000 drawings of a single shape, one JSON object a line",
+        title="easy-VQA: questions about 5,000 drawings of a single shape, one JSON object per line",
         url="https://github.com/vzhou842/easy-VQA",
         licence="MIT",
         lines={"train_questions.jsonl": 38575, "test_questions.jsonl": 9673},
     )
 
 
-def _mulan() -> OfficialSet:
+def _mulan() -> PublicSetInfo:
     counts = {
         "scene/scene-train.arff": 1515,
         "scene/scene-test.arff": 1500,
@@ -255,7 +284,7 @@ def _mulan() -> OfficialSet:
         "cal500/cal500.arff": 748,
         "cal500/cal500.xml": 177,
     }
-    return OfficialSet(
+    return PublicSetInfo(
         name="mulan",
         title="MULAN: scene, emotions, birds and cal500, sets of examples with several labels",
         url="https://mulan.sourceforge.net/datasets-mlc.html",

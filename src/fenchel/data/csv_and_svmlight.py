@@ -11,15 +11,15 @@ import numpy as np
 
 from fenchel.data.arff import read_label_list
 from fenchel.data.bad_items import BadItems
-from fenchel.data.labelled_example import (
-    Found,
-    LabelledExample,
+from fenchel.data.lines import Lines, read_lines
+from fenchel.data.multilabel_example import (
+    LocatedExamples,
+    MultilabelExample,
     Numbers,
     parse_indicator,
     parse_number,
     split_labels,
 )
-from fenchel.data.lines import Lines, read_lines
 from fenchel.errors import FenchelError, unknown
 from fenchel.stored_json import shortened
 
@@ -35,7 +35,7 @@ def read_csv(
     need_targets: bool,
     columns: Mapping[str, str],
     bad: BadItems,
-) -> Found:
+) -> LocatedExamples:
     """The examples of a CSV file whose first line names the columns, with the place of each.
 
     Columns are separated by commas, semicolons or tabs, whichever the header has most of. Labels are
@@ -78,11 +78,11 @@ def read_csv(
         except FenchelError as error:
             bad.add(error)
         else:
-            example = LabelledExample(Numbers(names, np.array(values)), found, declared)
+            example = MultilabelExample(Numbers(names, np.array(values)), found, declared)
             yield f"{lines.name}:{number}", example
 
 
-def read_svmlight(path: str | PurePath, *, need_targets: bool, bad: BadItems) -> Found:
+def read_svmlight(path: str | PurePath, *, need_targets: bool, bad: BadItems) -> LocatedExamples:
     """The examples of an svmlight file, `label,label column:value column:value`, with their places."""
     lines = read_lines(path, bad)
     for number, line in lines:
@@ -95,11 +95,11 @@ def read_svmlight(path: str | PurePath, *, need_targets: bool, bad: BadItems) ->
             bad.add(lines.error(number, str(error)))
 
 
-def _svmlight_row(text: str, need_targets: bool) -> LabelledExample:
+def _svmlight_row(text: str, need_targets: bool) -> MultilabelExample:
     first, *entries = text.split()
     if ":" in first:  # there are no labels
         entries, first = [first, *entries], ""
-    return LabelledExample(parse_entries(entries), split_labels(first) if need_targets else None)
+    return MultilabelExample(parse_entries(entries), split_labels(first) if need_targets else None)
 
 
 def parse_entries(entries: Sequence[str]) -> Numbers:

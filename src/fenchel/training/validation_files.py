@@ -1,4 +1,4 @@
-"""What is written after a validation: the weights and metrics of the best model, and the log."""
+"""The files written after a validation: weights and metrics of the best model, and the log."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torch import nn
 
 from fenchel.training.files import save_json, save_tensors, write_atomically
 from fenchel.training.lock import exclusive_access
-from fenchel.training.progress import Record
+from fenchel.training.progress import ValidationRecord
 from fenchel.training.run import Run
 
 NOT_REPRODUCIBLE = {"seconds"}  # differs between two runs of the same seed
 
 
-def save_best(run: Run, model: nn.Module, record: Record) -> None:
+def save_best(run: Run, model: nn.Module, record: ValidationRecord) -> None:
     """Write the weights and the metrics of the best validation; metrics of others are removed."""
     save_tensors(run.weights_path, model.state_dict())
     best = {name: value for name, value in record.items() if name not in NOT_REPRODUCIBLE}
@@ -23,7 +23,7 @@ def save_best(run: Run, model: nn.Module, record: Record) -> None:
         save_json(run.metrics_path, {"dev": best})
 
 
-def write_log(run: Run, history: list[Record]) -> None:
+def write_log(run: Run, history: list[ValidationRecord]) -> None:
     """Write `log.csv`, one row per validation."""
     text = io.StringIO()
     names = list(dict.fromkeys(name for record in history for name in record))
