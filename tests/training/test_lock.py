@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -25,6 +29,14 @@ with getattr(lock, sys.argv[1])(path):
     sys.stdin.readline()
     if path.is_file():
         path.write_text(read + "theirs")
+"""
+
+DIE_WITH_A_FILE = """
+import os, sys
+from filelock import SoftFileLock
+lock = SoftFileLock(sys.argv[1])
+lock.acquire()
+os._exit(1)
 """
 
 
@@ -83,6 +95,35 @@ def test_a_lock_is_released_however_its_block_ends(
     except (KeyboardInterrupt, ValueError):
         pass
     with training_lock(tmp_path), exclusive_access(tmp_path / "metrics.json"):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:flock not supported on this filesystem")
+def test_where_the_system_cannot_lock_files_stand_for_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Threads stand for processes; the file of a process that was killed is no obstacle."""
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
+    path, left_behind = tmp_path / "metrics.json", tmp_path / ".metrics.json.lock"
+    path.write_text("0")
+    subprocess.run([sys.executable, "-c", DIE_WITH_A_FILE, str(left_behind)])
+    assert left_behind.exists()
+
+    def count(_: int) -> None:
+        with exclusive_access(path):
+            before = int(path.read_text())
+            time.sleep(0.01)
+            path.write_text(str(before + 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(8)))
+    assert path.read_text() == "8"
+    match = "only one process can train"
+    with training_lock(tmp_path), pytest.raises(FenchelError, match=match), training_lock(tmp_path):
         pass
 
 
