@@ -27,12 +27,16 @@ __all__ = ["Support", "attention", "attention_backward", "attention_support"]
 
 
 class Support(NamedTuple):
-    """The weights that are not zero, row by row; rows computed densely have the count -1 and none."""
+    """The weights that are not zero, row by row; rows computed densely have the count -1 and none.
+
+    Of these, `offsets` has the normalizer minus the largest score, where there is one.
+    """
 
     counts: Tensor
     starts: Tensor
     places: Tensor
     p: Tensor
+    offsets: Tensor
 
 
 def attention(
@@ -49,9 +53,11 @@ def attention(
         saves = False
     counts = torch.empty(rows if saves else 0, dtype=torch.int32)
     lists = torch.empty(call.units if saves else 0, dtype=torch.int64)
+    offsets = torch.empty(rows if saves else 0, dtype=torch.float64)
     words = (out, counts, lists) if saves else (out, 0, 0)
+    call.offsets = offsets if saves else 0
     call.launch(forward_kernel, call.units, *words, out.element_size())
-    support = _collect(call, counts, lists) if saves else None
+    support = _collect(call, counts, lists, offsets) if saves else None
     return out.to(q.dtype), support
 
 
@@ -62,16 +68,16 @@ def attention_support(q: Tensor, k: Tensor, options: Options) -> Support:
     lists = torch.empty(call.units, dtype=torch.int64)
     out = torch.empty(0, dtype=call.dtype)
     call.launch(forward_kernel, call.units, out, counts, lists, out.element_size())
-    return _collect(call, counts, lists)
+    return _collect(call, counts, lists, torch.empty(0))
 
 
-def _collect(call: Call, counts: Tensor, lists: Tensor) -> Support:
+def _collect(call: Call, counts: Tensor, lists: Tensor, offsets: Tensor) -> Support:
     starts = torch.zeros(len(counts) + 1, dtype=torch.int64)
     torch.cumsum(counts.clamp(min=0), 0, out=starts[1:])
     total = int(starts[-1])
     places, p = torch.empty(total, dtype=torch.int32), torch.empty(total, dtype=call.dtype)
     call.launch(collect_kernel, call.units, counts, starts, places, p, lists)
-    return Support(counts, starts, places, p)
+    return Support(counts, starts, places, p, offsets)
 
 
 def attention_backward(
@@ -99,6 +105,7 @@ def attention_backward(
     by_alpha = torch.zeros(call.shape(call.heads, call.queries, 1), dtype=torch.float64)
     by_mask = torch.zeros(mask.shape, dtype=dtype) if in_mask and mask is not None else None
     if support is not None:
+        call.offsets = support.offsets
         grad = grad.to(dtype).contiguous()
         in_scores = torch.empty_like(support.p)
         together, slices = _shares(call, support, in_mask)

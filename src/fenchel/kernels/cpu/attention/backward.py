@@ -213,8 +213,8 @@ def _add_panel(arguments, head, first_query, queries, workspace):
     row = head * integer_at(arguments, QUERIES) + first_query
     if end <= first:
         return
-    width = panel_probabilities(arguments, head, first_query, queries, first, end, workspace)
-    in_scores, p, in_p, packed, _ = matrices_of(arguments, workspace)
+    width = panel_probabilities(arguments, head, first_query, queries, first, end, workspace, True)
+    in_scores, p, in_p, packed, spare = matrices_of(arguments, workspace)
     v_row, k_row, q_row = (
         integer_at(arguments, V_ROW),
         integer_at(arguments, K_ROW),
@@ -225,7 +225,7 @@ def _add_panel(arguments, head, first_query, queries, workspace):
     k = advance(head_rows(arguments, K, K_HEADS, head), first * k_row)
     q = advance(head_rows(arguments, Q, Q_HEADS, head), first_query * q_row)
     one, factor, keys = real(p, 1.0), real(p, scale_of(arguments)), end - first
-    row_products(grad, queries, size, v, keys, v_row, size, one, packed, in_p, width)
+    row_products(grad, queries, size, v, keys, v_row, size, one, packed, spare, in_p, width)
     for i in range(queries):
         g, share = advance(in_p, i * width), advance(p, i * width)
         alpha = alpha_at(arguments, head, first_query + i)

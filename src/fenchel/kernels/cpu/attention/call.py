@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 from fenchel.kernels.cpu.attention.problem import PANEL
-from fenchel.kernels.cpu.attention.workspace import padded_length, workspace_numbers
+from fenchel.kernels.cpu.attention.workspace import FIRST_KEYS, padded_length, workspace_numbers
 from fenchel.kernels.cpu.launch.compilation import Kernel
 from fenchel.kernels.cpu.launch.threads import launch
 from fenchel.kernels.reference.attention import Options
 
 LONGEST_LIST, SHORTEST_LIST = 2048, 128  # candidates of a query
-SHARE = 8  # a query whose candidates are more than this part of the keys is computed densely
+# Queries are computed densely if their candidates are more than a part of the keys, or if those among the
+# first keys are more than a percentage of these.
+LIST_PART, LARGEST_SHARE = 8, 40
 BLOCK = 128  # queries
 COST = 64  # products of numbers that take the time of an entry of a row
 
@@ -26,6 +28,11 @@ def _offsets(sizes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     for size, stride in zip(sizes, strides, strict=True):
         total = total.unsqueeze(-1) + torch.arange(size) * stride
     return total.flatten()
+
+
+@lru_cache(1024)
+def _number(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64, device="cpu")
 
 
 class Call:
@@ -40,7 +47,9 @@ class Call:
     ) -> None:
         self.dtype = torch.float64 if q.dtype == torch.float64 else torch.float32
         q, k, v = self._rows(q), self._rows(k), self._rows(v)
-        self.batch = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
+        self.batch = q.shape[:-3]
+        if not self.batch == k.shape[:-3] == v.shape[:-3]:
+            self.batch = torch.broadcast_shapes(self.batch, k.shape[:-3], v.shape[:-3])
         query_heads, key_heads = q.shape[-3], max(k.shape[-3], v.shape[-3])
         self.heads = max(query_heads, key_heads)
         self.shared = self.heads // key_heads  # heads of queries to one of keys
@@ -51,10 +60,10 @@ class Call:
         self.block = min(BLOCK if enough else PANEL, padded_length(max(self.queries - PANEL, 0)))
         self.blocks = -(-self.queries // self.block)
         self.units = self.count * self.blocks
-        share = min(self.keys // SHARE, LONGEST_LIST - PANEL)
+        share = min(self.keys // LIST_PART, LONGEST_LIST - PANEL)
         least = min(self.keys, SHORTEST_LIST) - PANEL
         self.capacity = padded_length(self.keys if lists_all else max(share, least, 0))
-        self.kept: list[Tensor] = [torch.tensor(options.scale, dtype=torch.float64)]
+        self.kept: list[Tensor] = [_number(options.scale)]
         self.words: list[Tensor | int] = [self.queries, self.keys, self.depth, self.size]
         self.words.append(self.kept[0])
         for tensor, heads in ((q, query_heads), (k, key_heads), (v, key_heads)):
@@ -69,14 +78,21 @@ class Call:
             self.words += [0] * 8
         else:
             self._add_mask(options.mask)
-        self.words += [self.capacity, self.blocks, self.block]
+        self.words += [self.capacity, 100 if lists_all else self._largest_share()]
+        self.words += [self.blocks, self.block]
+        self.offsets: Tensor | int = 0
 
     def launch(self, kernel: Kernel, units: int, *words: Tensor | int) -> None:
         """Run a kernel on some units of work, each of which a thread claims alone."""
         cost = max(1, self.count * self.queries * self.keys * self.depth // (COST * max(units, 1)))
         work = torch.empty((), dtype=self.dtype).expand(units, cost)
         scratch = workspace_numbers(self.block, self.capacity, self.keys, self.depth, self.size)
-        launch(kernel, work, 0.0, scratch, *self.words, *words, chunk=1)
+        launch(kernel, work, 0.0, scratch, *self.words, self.offsets, *words, chunk=1)
+
+    def _largest_share(self) -> int:
+        """In percent. Candidates among the first keys alone must not fill the lists."""
+        first = min(self.keys, FIRST_KEYS)
+        return min(LARGEST_SHARE, 100 * self.capacity // max(first, 1))
 
     def shape(self, heads: int, *sizes: int) -> tuple[int, ...]:
         return (*self.batch, heads, *sizes)
@@ -86,7 +102,9 @@ class Call:
         return tensor if tensor.stride(-1) == 1 or tensor.numel() == 0 else tensor.contiguous()
 
     def _add_operand(self, tensor: Tensor, heads: int) -> None:
-        batch = tensor.expand(*self.batch, *tensor.shape[-3:]).stride()[: len(self.batch)]
+        if tensor.shape[:-3] != self.batch:
+            tensor = tensor.expand(*self.batch, *tensor.shape[-3:])
+        batch = tensor.stride()[: len(self.batch)]
         stride = tensor.stride(-3) if tensor.shape[-3] > 1 else 0
         sizes = (*self.batch, heads, self.heads // heads)
         self.kept.append(tensor)
@@ -94,7 +112,7 @@ class Call:
 
     def _add_alpha(self, alpha: float | Tensor) -> None:
         if not isinstance(alpha, Tensor):
-            self.kept.append(torch.tensor(alpha, dtype=torch.float64))
+            self.kept.append(_number(alpha))
             self.words += [self.kept[-1], _offsets((self.count,), (0,)), 0]
             return
         alpha = alpha.detach().double().expand(*self.shape(self.heads, self.queries, 1))

@@ -10,28 +10,14 @@ import math
 
 from numba import float64
 
-from fenchel.kernels.cpu.attention.problem import (
-    BIAS,
-    DEPTH,
-    K_HEADS,
-    K_ROW,
-    Q_HEADS,
-    Q_ROW,
-    K,
-    Q,
-    bias_at,
-    head_rows,
-    scale_of,
-)
-from fenchel.kernels.cpu.attention.thresholds import least_offset, normalizer, probabilities
-from fenchel.kernels.cpu.launch.compilation import inlined, outlined, reducing
-from fenchel.kernels.cpu.launch.memory import advance, integer_at, load, real, store
+from fenchel.kernels.cpu.attention.thresholds import least_offset, normalizer
+from fenchel.kernels.cpu.launch.compilation import inlined, outlined
+from fenchel.kernels.cpu.launch.memory import load, real, store
 from fenchel.kernels.cpu.search.normalizer import LOWER_BOUND_TOLERANCE
 from fenchel.kernels.cpu.shared.columns import largest_of_vectors, pad
 
 SHORTEST = 48  # a list is looked through again when it is this long, or twice what was kept
 MARGIN = 2.0**-20  # of a bound, relative, for rounding
-SURELY_FEW = 32  # candidates; longer lists are looked through before they are solved
 FAILED = -1  # instead of a count: the list is too short for the row, or a score is not a number
 VISITS = 50
 
@@ -54,7 +40,7 @@ def _steep_edge(scores, count, largest, alpha, bound):
 
 
 @inlined
-def _keep_above(scores, places, count, bound):
+def keep_above(scores, places, count, bound):
     kept = 0
     for i in range(count):
         x, place = load(scores, i), load(places, i)
@@ -79,57 +65,4 @@ def refresh(scores, places, count, alpha, bound):
         edge = float64(largest) + (offset - 1.0 / (alpha - 1.0))
     edge -= MARGIN * (1.0 / (alpha - 1.0) + abs(edge))
     raised = max(bound, real(bound, edge))
-    return raised, _keep_above(scores, places, count, raised)
-
-
-@reducing
-def exact_product(left, right, depth):
-    """The inner product in float64."""
-    total = 0.0
-    for e in range(depth):
-        total += float64(load(left, e)) * float64(load(right, e))
-    return total
-
-
-@inlined
-def _refine(arguments, head, query, scores, places, count, pivot):
-    k, k_row = head_rows(arguments, K, K_HEADS, head), integer_at(arguments, K_ROW)
-    q = head_rows(arguments, Q, Q_HEADS, head)
-    q = advance(q, query * integer_at(arguments, Q_ROW))
-    depth, scale = integer_at(arguments, DEPTH), scale_of(arguments)
-    for i in range(count):
-        key = load(places, i)
-        score = scale * exact_product(q, advance(k, key * k_row), depth)
-        if integer_at(arguments, BIAS) != 0:
-            score += bias_at(arguments, head, query, key)
-        store(scores, i, score - pivot)
-
-
-@outlined
-def finish(arguments, head, query, scores, places, count, alpha, bound, p):
-    """The support: its probabilities take the place of `scores`; returns its size, or FAILED.
-
-    The scores of the candidates are computed again, in float64 and relative to the largest one: p of
-    sparse maps is more sensitive to them than that of softmax. `p` is memory for as many numbers as the
-    list has.
-    """
-    if count > SURELY_FEW:
-        bound, count = refresh(scores, places, count, alpha, bound)
-    if count <= 0:
-        return count
-    largest = largest_of_vectors(scores, pad(scores, count, -math.inf))
-    if not math.isfinite(largest):
-        return FAILED
-    _refine(arguments, head, query, scores, places, count, float64(largest))
-    slack = 4 * MARGIN * (abs(bound) + abs(largest) + 1.0)
-    bound = real(bound, (float64(bound) - float64(largest)) - slack)
-    groups = pad(scores, count, -math.inf)
-    if not math.isfinite(probabilities(scores, groups, count, alpha, bound, p)):
-        return FAILED
-    kept = 0
-    for i in range(count):
-        share, place = load(p, i), load(places, i)
-        store(scores, kept, share)
-        store(places, kept, place)
-        kept += 1 if share > real(share, 0.0) else 0
-    return kept
+    return raised, keep_above(scores, places, count, raised)

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import math
 
+from fenchel.kernels.cpu.attention.batches import (
+    add_row,
+    begin_batch,
+    is_solved,
+    offset_of,
+    solve_batch,
+    write_solved_row,
+)
 from fenchel.kernels.cpu.attention.problem import (
     DEPTH,
     K_HEADS,
     K_ROW,
+    OFFSETS,
     PANEL,
     Q_HEADS,
     Q_ROW,
+    QUERIES,
     V_HEADS,
     V_ROW,
     VALUE_DEPTH,
@@ -29,9 +39,18 @@ from fenchel.kernels.cpu.attention.problem import (
 )
 from fenchel.kernels.cpu.attention.products import TILE_COLUMNS, TILE_ROWS, multiply_tile
 from fenchel.kernels.cpu.attention.thresholds import probabilities
-from fenchel.kernels.cpu.attention.workspace import matrices_of
+from fenchel.kernels.cpu.attention.workspace import STATE_NUMBERS, matrices_of
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined, reducing
-from fenchel.kernels.cpu.launch.memory import advance, integer_at, load, real, store
+from fenchel.kernels.cpu.launch.memory import (
+    advance,
+    as_floats,
+    floats_at,
+    integer_at,
+    load,
+    real,
+    store,
+)
+from fenchel.kernels.cpu.shared.batch import BATCH
 from fenchel.kernels.cpu.shared.columns import VECTOR, fill
 from fenchel.kernels.cpu.shared.softmax import softmax_row
 
@@ -86,9 +105,12 @@ def multiply(a, rows, row_stride, step, b, b_step, depth, factor, out, out_strid
 
 @inlined
 def row_products(
-    left, queries, left_stride, right, count, right_stride, depth, factor, packed, out, width
+    left, queries, left_stride, right, count, right_stride, depth, factor, packed, spare, out, width
 ):
-    """out[i, j] = factor ⟨left_i, right_j⟩ for a panel of queries and `count` rows on the right."""
+    """out[i, j] = factor ⟨left_i, right_j⟩ for a panel of queries and `count` rows on the right.
+
+    `packed` and `spare` are memory for PANEL rows, and for BATCH × BATCH numbers.
+    """
     for start in range(0, count, PANEL):
         pack(
             advance(right, start * right_stride),
@@ -96,6 +118,7 @@ def row_products(
             right_stride,
             depth,
             packed,
+            spare,
         )
         multiply(
             left, queries, left_stride, 1, packed, PANEL, depth, factor,
@@ -114,21 +137,52 @@ def _solve_row(scores, p, width, alpha, solver):
 
 
 @outlined
-def panel_probabilities(arguments, head, first_query, queries, first, end, workspace):
+def _solve_rows(arguments, head, first_query, queries, scores, p, width, data, solver, is_known):
+    """Write p of up to BATCH rows of scores, with the offsets that the forward pass has kept if known."""
+    state, spare = as_floats(solver), advance(solver, STATE_NUMBERS)
+    keeps, first = integer_at(arguments, OFFSETS) != 0, head * integer_at(arguments, QUERIES)
+    offsets = advance(floats_at(arguments, OFFSETS), first + first_query)
+    begin_batch(state)
+    for i in range(queries):
+        alpha = alpha_at(arguments, head, first_query + i)
+        offset = load(offsets, i) if is_known else 0.0
+        if not math.isnan(offset):
+            add_row(advance(scores, i * width), width, alpha, offset, data, width, i, state)
+    if not is_known:
+        solve_batch(data, width, queries, state, True)
+    for i in range(queries):
+        row, target, offset = advance(scores, i * width), advance(p, i * width), math.nan
+        if is_solved(state, i):
+            write_solved_row(data, target, width, i, state)
+            offset = offset_of(state, i)
+        else:
+            alpha = alpha_at(arguments, head, first_query + i)
+            _solve_row(row, target, width, alpha, spare)
+        if keeps and not is_known:
+            store(offsets, i, offset)
+
+
+@outlined
+def panel_probabilities(arguments, head, first_query, queries, first, end, workspace, is_known):
     """Write p of a panel, for the keys from `first` to `end`; returns the length of its rows."""
-    scores, p, _, packed, solver = matrices_of(arguments, workspace)
+    scores, p, data, packed, solver = matrices_of(arguments, workspace)
     q_row, k_row = integer_at(arguments, Q_ROW), integer_at(arguments, K_ROW)
     q = advance(head_rows(arguments, Q, Q_HEADS, head), first_query * q_row)
     k = advance(head_rows(arguments, K, K_HEADS, head), first * k_row)
     width = (end - first + PANEL - 1) // PANEL * PANEL
     factor = real(scores, scale_of(arguments))
     depth = integer_at(arguments, DEPTH)
-    row_products(q, queries, q_row, k, end - first, k_row, depth, factor, packed, scores, width)
+    row_products(
+        q, queries, q_row, k, end - first, k_row, depth, factor, packed, solver, scores, width
+    )
     for i in range(queries):
-        row = advance(scores, i * width)
-        adjust(arguments, head, first_query + i, first, width, row, 1)
-        alpha = alpha_at(arguments, head, first_query + i)
-        _solve_row(row, advance(p, i * width), width, alpha, solver)
+        adjust(arguments, head, first_query + i, first, width, advance(scores, i * width), 1)
+    for i in range(0, queries, BATCH):
+        rows, place = min(BATCH, queries - i), i * width
+        here, target = advance(scores, place), advance(p, place)
+        _solve_rows(
+            arguments, head, first_query + i, rows, here, target, width, data, solver, is_known
+        )
     return width
 
 
@@ -140,7 +194,7 @@ def attend_densely(arguments, head, first_query, queries, out, workspace):
     if end <= first:
         fill(out, queries * size, 0.0)
         return
-    width = panel_probabilities(arguments, head, first_query, queries, first, end, workspace)
+    width = panel_probabilities(arguments, head, first_query, queries, first, end, workspace, False)
     _, p, _, _, _ = matrices_of(arguments, workspace)
     v_row = integer_at(arguments, V_ROW)
     v = advance(head_rows(arguments, V, V_HEADS, head), first * v_row)

@@ -12,7 +12,7 @@ import math
 from numba import int64
 
 from fenchel.kernels.cpu.attention.bounds import raise_bounds, store_maxima
-from fenchel.kernels.cpu.attention.candidates import FAILED, SHORTEST, finish, refresh
+from fenchel.kernels.cpu.attention.candidates import FAILED, SHORTEST, refresh
 from fenchel.kernels.cpu.attention.dense import attend_densely, panel_range
 from fenchel.kernels.cpu.attention.heap import allocate, at_address
 from fenchel.kernels.cpu.attention.problem import (
@@ -23,6 +23,7 @@ from fenchel.kernels.cpu.attention.problem import (
     K_HEADS,
     K_ROW,
     KEYS,
+    LARGEST_SHARE,
     OPERANDS_END,
     PANEL,
     Q_HEADS,
@@ -49,15 +50,18 @@ from fenchel.kernels.cpu.attention.products import (
     TILE_ROWS,
     bits_above_each,
     bits_above_one,
+    count_bits,
     lowest_bit,
     multiply_tile,
     weigh_rows,
 )
-from fenchel.kernels.cpu.attention.workspace import FIRST_KEYS, lists_of
+from fenchel.kernels.cpu.attention.supports import find_supports
+from fenchel.kernels.cpu.attention.workspace import FIRST_KEYS, lists_of, matrices_of
 from fenchel.kernels.cpu.launch.compilation import Kernel, inlined, outlined, reducing
 from fenchel.kernels.cpu.launch.memory import (
     ROWS_CLAIMED,
     advance,
+    as_floats,
     as_indices,
     claim,
     indices_at,
@@ -69,11 +73,13 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.threads import work_of
+from fenchel.kernels.cpu.shared.batch import BATCH
 from fenchel.kernels.cpu.shared.columns import copy, fill
 
 ALL_SCORES = 128  # up to so many keys the first bound comes from all scores, else from maxima
 FEW = 4  # queries whose scores are computed one by one
 DENSE = -1  # instead of the size of a support: the panel of the query was computed densely
+COUNTED = 4  # of the first keys, one in this number is counted
 
 OUT, COUNTS, LISTS, NUMBER_BYTES = range(OPERANDS_END, OPERANDS_END + 4)
 
@@ -168,10 +174,20 @@ def _visible_keys(arguments, head, first_query, queries, start, stop):
     return first, min(stop, end)
 
 
+@inlined
+def _is_dense(arguments, scores, keys, bounds):
+    """Whether lists would cost more than all weights: too many of the first scores are candidates."""
+    above, counted = 0, 0
+    for j in range(0, keys, COUNTED):
+        above += count_bits(bits_above_each(advance(scores, j * PANEL), bounds))
+        counted += PANEL
+    return 100 * above > integer_at(arguments, LARGEST_SHARE) * counted
+
+
 @outlined
 def _visit_first_keys(arguments, lists, head, first_query, panel, queries, start, stop, k):
     """Keep the scores of some keys, find a bound for them, and then list those above it."""
-    packed, tile, bounds, _, _, _, _, _ = lists
+    packed, tile, bounds, counts, limits, _, _, _ = lists
     factor = real(packed, scale_of(arguments))
     scores = advance(tile, TILE_ROWS * PANEL)
     maxima = advance(scores, FIRST_KEYS * PANEL)
@@ -194,6 +210,9 @@ def _visit_first_keys(arguments, lists, head, first_query, panel, queries, start
     else:
         rows //= TILE_ROWS
         raise_bounds(arguments, head, query, queries, maxima, rows, mine, spare)
+    if _is_dense(arguments, scores, stop - start, mine):
+        _fail(counts, limits, bounds, panel)
+        return
     _list_columns(arguments, lists, head, first_query, panel, queries, scores, start, stop - start)
 
 
@@ -209,7 +228,7 @@ def _visit_keys(arguments, lists, head, first_query, queries):
     for panel in range(0, queries, PANEL):
         rows, count = advance(q, (first_query + panel) * q_row), min(PANEL, queries - panel)
         if not _fails(counts, panel):
-            pack(rows, count, q_row, depth, advance(packed, panel * depth))
+            pack(rows, count, q_row, depth, advance(packed, panel * depth), tile)
             _visit_first_keys(arguments, lists, head, first_query, panel, count, start, later, k)
     for key in range(later, stop, TILE_ROWS):
         keys = min(TILE_ROWS, stop - key)
@@ -290,25 +309,33 @@ def _begin(arguments, lists, head, first_query, queries):
 
 
 @outlined
-def _finish_panel(arguments, lists, head, first_query, panel, queries):
+def _finish_panel(arguments, lists, head, first_query, panel, queries, workspace):
     """Find the supports and write the outputs; returns the sum of their sizes."""
     _, _, bounds, counts, limits, p, scores, places = lists
+    _, _, data, _, solver = matrices_of(arguments, workspace)
     capacity, size = integer_at(arguments, CAPACITY), integer_at(arguments, VALUE_DEPTH)
     v, v_row = head_rows(arguments, V, V_HEADS, head), integer_at(arguments, V_ROW)
-    out = rows_at(arguments, OUT)
+    out = advance(
+        rows_at(arguments, OUT), (head * integer_at(arguments, QUERIES) + first_query) * size
+    )
     total = 0
-    for query in range(panel, panel + queries):
-        mine, keys = advance(scores, query * capacity), advance(places, query * capacity)
-        alpha = alpha_at(arguments, head, first_query + query)
-        count, bound = int64(load(counts, query)), load(bounds, query)
-        count = finish(arguments, head, first_query + query, mine, keys, count, alpha, bound, p)
-        if count == FAILED:
+    for start in range(panel, panel + queries, BATCH):
+        rows, query = min(BATCH, panel + queries - start), first_query + start
+        mine = (
+            advance(bounds, start),
+            advance(counts, start),
+            advance(scores, start * capacity),
+            advance(places, start * capacity),
+        )
+        found = find_supports(arguments, head, query, rows, mine, p, data, as_floats(solver))
+        if found == FAILED:
             _fail(counts, limits, bounds, panel)
             return 0
-        store(counts, query, count)
-        total += count
-        row = head * integer_at(arguments, QUERIES) + first_query + query
-        weigh_rows(mine, keys, count, v, v_row, real(p, 1.0), size, advance(out, row * size))
+        total += found
+    for query in range(panel, panel + queries):
+        shares, keys = advance(scores, query * capacity), advance(places, query * capacity)
+        count, row = int64(load(counts, query)), advance(out, query * size)
+        weigh_rows(shares, keys, count, v, v_row, real(p, 1.0), size, row)
     return total
 
 
@@ -346,7 +373,7 @@ def _attend(arguments, unit, workspace):
     for panel in range(0, queries, PANEL):
         count = min(PANEL, queries - panel)
         if not _fails(counts, panel):
-            total += _finish_panel(arguments, lists, head, first_query, panel, count)
+            total += _finish_panel(arguments, lists, head, first_query, panel, count, workspace)
         if _fails(counts, panel):
             out = advance(rows_at(arguments, OUT), (row + panel) * size)
             attend_densely(arguments, head, first_query + panel, count, out, workspace)

@@ -10,6 +10,12 @@ import math
 
 from numba import float64
 
+from fenchel.kernels.cpu.arithmetic.lanes import (
+    BATCH,
+    load_lanes,
+    store_lanes,
+    transpose_block,
+)
 from fenchel.kernels.cpu.attention.products import TILE_COLUMNS
 from fenchel.kernels.cpu.launch.compilation import inlined
 from fenchel.kernels.cpu.launch.memory import (
@@ -59,10 +65,12 @@ PANEL = TILE_COLUMNS  # queries whose scores are computed side by side
     BIAS_ROW,
     BIAS_COLUMN,
     CAPACITY,
+    LARGEST_SHARE,
     BLOCKS,
     BLOCK,
+    OFFSETS,  # A - largest score of queries that are computed densely, NaN without; or zero
     OPERANDS_END,
-) = range(TENSORS, TENSORS + 32)
+) = range(TENSORS, TENSORS + 34)
 
 
 @inlined
@@ -192,9 +200,19 @@ def mask_tile(arguments, head, first_query, queries, first_key, keys, tile):
 
 
 @inlined
-def pack(rows, count, row_stride, depth, packed):
-    """Transpose up to PANEL rows: packed[e PANEL + r] = rows[r row_stride + e]; the last one repeats."""
+def pack(rows, count, row_stride, depth, packed, block):
+    """Transpose up to PANEL rows: packed[e PANEL + r] = rows[r row_stride + e]; the last one repeats.
+
+    `block` is memory for BATCH x BATCH numbers.
+    """
+    whole = depth // BATCH * BATCH if count == PANEL else 0
+    for r in range(0, PANEL, BATCH):
+        for e in range(0, whole, BATCH):
+            transpose_block(advance(rows, r * row_stride + e), row_stride, block)
+            for i in range(BATCH):
+                line = load_lanes(block, i * BATCH)
+                store_lanes(packed, (e + i) * PANEL + r, line)
     for r in range(PANEL):
         row = advance(rows, min(r, count - 1) * row_stride)
-        for e in range(depth):
+        for e in range(whole, depth):
             store(packed, e * PANEL + r, load(row, e))

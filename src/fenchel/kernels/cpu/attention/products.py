@@ -240,3 +240,13 @@ def lowest_bit(typingctx, bits):
         return builder.cttz(args[0], ir.IntType(1)(1))
 
     return types.int64(types.int64), codegen
+
+
+@llvm_intrinsic
+def count_bits(typingctx, bits):
+    """The number of set bits."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), codegen

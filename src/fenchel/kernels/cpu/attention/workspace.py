@@ -13,10 +13,13 @@ from fenchel.kernels.cpu.attention.problem import (
     VALUE_DEPTH,
 )
 from fenchel.kernels.cpu.attention.products import TILE_ROWS
+from fenchel.kernels.cpu.entmax.narrow_rows import NARROW_COLUMNS
 from fenchel.kernels.cpu.launch.compilation import inlined
 from fenchel.kernels.cpu.launch.memory import advance, as_indices, integer_at
 from fenchel.kernels.cpu.search.normalizer import normalizer_workspace
+from fenchel.kernels.cpu.shared.batch import STATE_SIZE
 
+STATE_NUMBERS = 2 * STATE_SIZE  # for the float64 state of a batch of rows
 FIRST_KEYS = 512  # the scores of so many keys are kept until there is a bound for them
 
 
@@ -44,6 +47,8 @@ def workspace_numbers(block: int, capacity: int, keys: int, depth: int, value_de
     return (
         _list_numbers(block, capacity, depth)
         + PANEL * (3 * width + max(depth, value_depth))
+        + NARROW_COLUMNS
+        + STATE_NUMBERS
         + normalizer_workspace(width)
     )
 
@@ -79,13 +84,14 @@ def lists_of(arguments, workspace):
 def matrices_of(arguments, workspace):
     """(scores, probabilities, a third matrix, packed rows, workspace of the solver)
 
-    The matrices have PANEL rows of `padded(keys)` columns.
+    The matrices have PANEL rows of `padded(keys)` columns. The third one may hold a batch of rows, and
+    the workspace of the solver begins with the state of a batch.
     """
     block, capacity = integer_at(arguments, BLOCK), integer_at(arguments, CAPACITY)
     depth, width = integer_at(arguments, DEPTH), padded(integer_at(arguments, KEYS))
     scores = advance(workspace, _numbers_of_lists(block, capacity, depth))
     p = advance(scores, PANEL * width)
     third = advance(p, PANEL * width)
-    packed = advance(third, PANEL * width)
+    packed = advance(third, PANEL * width + NARROW_COLUMNS)
     solver = advance(packed, PANEL * max(depth, integer_at(arguments, VALUE_DEPTH)))
     return scores, p, third, packed, solver
