@@ -17,7 +17,7 @@ LONGEST_LIST, SHORTEST_LIST = 2048, 128  # candidates of a query
 # Queries are computed densely if their candidates are more than a part of the keys, or if those among the
 # first keys are more than a percentage of these.
 LIST_PART, LARGEST_SHARE = 8, 40
-BLOCK = 128  # queries
+BLOCK = 64  # queries
 COST = 64  # products of numbers that take the time of an entry of a row
 
 
