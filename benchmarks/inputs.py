@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from benchmarks.problems import ATTENTION_FAMILIES, FUNCTIONS, HEADS, AttentionFamily, Case
+from benchmarks.trained_attention import trained_heads
 from fenchel.continuous import GaussianBasis, ridge_values
 
 BASIS_SCALE = math.sqrt(0.001)  # of the functions over an image
@@ -60,7 +61,7 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
     problem = ATTENTION_FAMILIES.get(family, AttentionFamily(()))
     heads = problem.batch, HEADS
     outputs = (*heads, rows, width) if attends else (rows, width if regions else columns)
-    return Inputs(
+    inputs = Inputs(
         scores=normal(family in WITH_SCORES, rows, columns),
         alpha=1.25 + 0.75 * torch.rand((rows, 1), dtype=wide, **place),
         target=torch.randint(columns, (rows,), **place),
@@ -76,6 +77,10 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
         value=normal(attends, *heads, columns, width),
         alpha_of_heads=torch.linspace(1.3, 1.7, HEADS, dtype=wide, device=case.device),
     )
+    if problem.is_trained:
+        query, key, value = (x.to(case.dtype) for x in trained_heads(HEADS, columns, width))
+        inputs = replace(inputs, query=query[..., -rows:, :], key=key, value=value)
+    return inputs
 
 
 @lru_cache

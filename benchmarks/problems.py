@@ -29,19 +29,24 @@ GPU_STRUCTURED = ((65_536, 128), (16_384, 1024))
 
 
 class AttentionFamily(NamedTuple):
-    """Problems of attention: (queries, size, keys), and the standard deviation of the scores."""
+    """Problems of attention: (queries, size, keys), and the standard deviation of the scores.
+
+    If `is_trained`, queries, keys and values are those of a trained model (`trained_attention`).
+    """
 
     shapes: tuple[tuple[int, int, int], ...]
     deviation: float = 1.0
     is_causal: bool = True
     batch: int = 1
     backward: tuple[bool, ...] = (False, True)
+    is_trained: bool = False
 
 
 _LENGTHS = (512, 1024, 2048, 4096, 8192, 16_384)
 ATTENTION_FAMILIES = {
     "attention": AttentionFamily(tuple((n, 64, n) for n in _LENGTHS)),
     "attention-peaked": AttentionFamily(tuple((n, 64, n) for n in _LENGTHS[:5]), deviation=4.0),
+    "attention-trained": AttentionFamily(tuple((n, 64, n) for n in (512, 2048)), is_trained=True),
     "attention-wide": AttentionFamily(((2048, 128, 2048), (8192, 128, 8192))),
     "attention-full": AttentionFamily(((512, 64, 512), (2048, 64, 2048)), is_causal=False),
     "attention-short": AttentionFamily(((64, 64, 64),), is_causal=False, batch=SHORT_BATCH),
