@@ -98,7 +98,7 @@ ABLATIONS = (
     ),
     Ablation(
         "entmax: block maxima of long rows",
-        (("search/normalizer.py", "WHOLE_ROW_COLUMNS = 256", "WHOLE_ROW_COLUMNS = 1 << 60"),),
+        (("solver/normalizer.py", "WHOLE_ROW_COLUMNS = 256", "WHOLE_ROW_COLUMNS = 1 << 60"),),
         {
             "sparsemax": (512, 8192, 128_000),
             "entmax(1.5)": (512, 8192, 128_000),

@@ -7,7 +7,7 @@ above it, and the last six not from each other:
     launch       memory, compilation, threads, and how these share the rows
     arithmetic   elementary functions and vectors of one number per row
     shared       columns in whole vectors, batches of short rows, and what two maps have in common
-    search       the normalizer of a row of entmax
+    solver       the normalizer of a row of entmax
     entmax       the map, one file for each way of solving rows
     entmax_loss  the loss and its gradients
     budget       top-k probabilities: a threshold by Newton's method in a bracket

@@ -6,7 +6,7 @@ calls. A folder imports only from those above it, and the last five not from eac
     launch              addresses, parameters, tile shapes, compilation and launches
     arithmetic          powers, and single entries of a row
     tiles               tiles of rows in registers: loads, stores, sums and maxima
-    search              the normalizer of a row of entmax
+    solver              the normalizer of a row of entmax
     shared              kernels and launches that two maps have in common
     entmax              the map, one file for each way of holding rows
     entmax_loss         the loss and its gradients, likewise

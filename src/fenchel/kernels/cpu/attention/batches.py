@@ -9,12 +9,9 @@ from __future__ import annotations
 import math
 
 from fenchel.kernels.cpu.entmax.guesses import guess_offsets
-from fenchel.kernels.cpu.entmax.short_rows import ONE_HOT_TOLERANCES
-from fenchel.kernels.cpu.entmax.short_rows import _search as search_normalizers
+from fenchel.kernels.cpu.entmax.short_rows import ONE_HOT_TOLERANCES, find_normalizers
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined
 from fenchel.kernels.cpu.launch.memory import advance, load, real, store
-from fenchel.kernels.cpu.search.entries import is_polynomial
-from fenchel.kernels.cpu.search.normalizer import tolerance_of, write_probabilities
 from fenchel.kernels.cpu.shared.batch import (
     ACTIVE,
     BATCH,
@@ -26,6 +23,8 @@ from fenchel.kernels.cpu.shared.batch import (
     UNSOLVED,
 )
 from fenchel.kernels.cpu.shared.columns import VECTOR, fill, largest_of_vectors, pad
+from fenchel.kernels.cpu.solver.entries import is_polynomial
+from fenchel.kernels.cpu.solver.normalizer import tolerance_of, write_probabilities
 
 
 @inlined
@@ -69,7 +68,7 @@ def solve_batch(data, size, rows, state, guesses):
     """
     if guesses:
         guess_offsets(data, size, rows, state)
-    search_normalizers(data, size, size, rows, state)
+    find_normalizers(data, size, size, rows, state)
 
 
 @inlined

@@ -13,8 +13,8 @@ from numba import float64
 from fenchel.kernels.cpu.attention.thresholds import least_offset, normalizer
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined
 from fenchel.kernels.cpu.launch.memory import load, real, store
-from fenchel.kernels.cpu.search.normalizer import LOWER_BOUND_TOLERANCE
 from fenchel.kernels.cpu.shared.columns import largest_of_vectors, pad
+from fenchel.kernels.cpu.solver.normalizer import LOWER_BOUND_TOLERANCE
 
 SHORTEST = 48  # a list is looked through again when it is this long, or twice what was kept
 MARGIN = 2.0**-20  # of a bound, relative, for rounding

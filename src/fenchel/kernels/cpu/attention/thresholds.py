@@ -8,14 +8,14 @@ from numba import float64, int64
 
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined
 from fenchel.kernels.cpu.launch.memory import real
-from fenchel.kernels.cpu.search.alpha_above_2 import solve_above_2
-from fenchel.kernels.cpu.search.newton import newton_search
-from fenchel.kernels.cpu.search.normalizer import (
+from fenchel.kernels.cpu.shared.columns import largest_of_vectors
+from fenchel.kernels.cpu.solver.alpha_above_2 import solve_above_2
+from fenchel.kernels.cpu.solver.newton import newton_search
+from fenchel.kernels.cpu.solver.normalizer import (
     TOLERANCE_RATIO_ABOVE_2,
     tolerance_of,
     write_probabilities,
 )
-from fenchel.kernels.cpu.shared.columns import largest_of_vectors
 
 
 @outlined

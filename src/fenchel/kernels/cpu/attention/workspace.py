@@ -16,8 +16,8 @@ from fenchel.kernels.cpu.attention.products import TILE_ROWS
 from fenchel.kernels.cpu.entmax.narrow_rows import NARROW_COLUMNS
 from fenchel.kernels.cpu.launch.compilation import inlined
 from fenchel.kernels.cpu.launch.memory import advance, as_indices, integer_at
-from fenchel.kernels.cpu.search.normalizer import normalizer_workspace
 from fenchel.kernels.cpu.shared.batch import STATE_SIZE
+from fenchel.kernels.cpu.solver.normalizer import normalizer_workspace
 
 STATE_NUMBERS = 2 * STATE_SIZE  # for the float64 state of a batch of rows
 FIRST_KEYS = 512  # the scores of so many keys are kept until there is a bound for them

@@ -27,8 +27,11 @@ from fenchel.kernels.cpu.entmax.short_rows_above_2 import (
 from fenchel.kernels.cpu.launch.compilation import Kernel, inlined
 from fenchel.kernels.cpu.launch.memory import advance, load
 from fenchel.kernels.cpu.launch.threads import for_each_row, is_unsolved, launch, matrix_row
-from fenchel.kernels.cpu.search.entries import has_polynomial
-from fenchel.kernels.cpu.search.normalizer import (
+from fenchel.kernels.cpu.shared.batch import BATCH, batch_workspace
+from fenchel.kernels.cpu.shared.columns import VECTOR, copy, fill
+from fenchel.kernels.cpu.shared.softmax import softmax_row
+from fenchel.kernels.cpu.solver.entries import has_polynomial
+from fenchel.kernels.cpu.solver.normalizer import (
     BLOCK_VECTORS,
     WHOLE_ROW_COLUMNS,
     block_maxima_in,
@@ -37,9 +40,6 @@ from fenchel.kernels.cpu.search.normalizer import (
     normalizer_workspace,
     write_probabilities,
 )
-from fenchel.kernels.cpu.shared.batch import BATCH, batch_workspace
-from fenchel.kernels.cpu.shared.columns import VECTOR, copy, fill
-from fenchel.kernels.cpu.shared.softmax import softmax_row
 
 
 @inlined

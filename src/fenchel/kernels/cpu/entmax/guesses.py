@@ -14,7 +14,6 @@ from numba import float64
 from fenchel.kernels.cpu.arithmetic.elementary import exp, log
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined, reducing
 from fenchel.kernels.cpu.launch.memory import advance, load, maximum, real, store
-from fenchel.kernels.cpu.search.entries import is_polynomial
 from fenchel.kernels.cpu.shared.batch import (
     ACTIVE,
     BATCH,
@@ -24,6 +23,7 @@ from fenchel.kernels.cpu.shared.batch import (
     ROW_PARAMETER,
     SLOPE,
 )
+from fenchel.kernels.cpu.solver.entries import is_polynomial
 
 SOFTMAX_GUESS_EPSILON = 0.25  # e up to which A is guessed from softmax
 HIGH_POWERS_EPSILON = 0.45  # e up to which the powers are 2, 3 and 4

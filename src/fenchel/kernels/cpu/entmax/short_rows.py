@@ -18,14 +18,6 @@ from fenchel.kernels.cpu.entmax.guesses import guess_offsets
 from fenchel.kernels.cpu.entmax.narrow_rows import NARROW_COLUMNS, solve_narrow_rows
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined, reducing
 from fenchel.kernels.cpu.launch.memory import advance, load, minimum, real, store
-from fenchel.kernels.cpu.search.entries import coefficients, entry_with_curvature, is_polynomial
-from fenchel.kernels.cpu.search.newton import (
-    FIRST_ORDER_LIMIT,
-    POWER_SUM_VECTORS,
-    mass_and_slope,
-    newton_step,
-)
-from fenchel.kernels.cpu.search.normalizer import tolerance_of, write_probabilities
 from fenchel.kernels.cpu.shared.batch import (
     ACTIVE,
     BATCH,
@@ -44,6 +36,14 @@ from fenchel.kernels.cpu.shared.batch import (
     solve_batches,
 )
 from fenchel.kernels.cpu.shared.columns import VECTOR, copy
+from fenchel.kernels.cpu.solver.entries import coefficients, entry_with_curvature, is_polynomial
+from fenchel.kernels.cpu.solver.newton import (
+    FIRST_ORDER_LIMIT,
+    POWER_SUM_VECTORS,
+    mass_and_slope,
+    newton_step,
+)
+from fenchel.kernels.cpu.solver.normalizer import tolerance_of, write_probabilities
 
 MAX_VISITS = 8  # of a row
 ROUNDING_TOLERANCES = 4.0  # |F - 1| below 4 tolerances may rise because of rounding
@@ -193,7 +193,7 @@ def _visit(data, vectors, place, state):
 
 
 @outlined
-def _search(data, size, columns, rows, state):
+def find_normalizers(data, size, columns, rows, state):
     model = real(data, 0.0)
     tolerance = tolerance_of(model)
     if size <= NARROW_COLUMNS:
@@ -231,4 +231,6 @@ def _write(data, out, columns, size, spare, place, state):
 
 def solve_entmax_batches(arguments):
     """See `solve_batches`."""
-    solve_batches(arguments, scores_as_given, True, _is_batched, guess_offsets, _search, _write)
+    solve_batches(
+        arguments, scores_as_given, True, _is_batched, guess_offsets, find_normalizers, _write
+    )

@@ -17,7 +17,6 @@ import math
 from fenchel.kernels.cpu.arithmetic.float64 import exp64, log64
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined
 from fenchel.kernels.cpu.launch.memory import advance, as_indices, load, maximum, minimum, store
-from fenchel.kernels.cpu.search.alpha_above_2 import LOGARITHMS_BELOW, SUM_ROUNDING
 from fenchel.kernels.cpu.shared.batch import (
     ACTIVE,
     BATCH,
@@ -39,6 +38,7 @@ from fenchel.kernels.cpu.shared.batch import (
     solve_batches,
 )
 from fenchel.kernels.cpu.shared.columns import fill, list_above
+from fenchel.kernels.cpu.solver.alpha_above_2 import LOGARITHMS_BELOW, SUM_ROUNDING
 
 MAX_VISITS = 20  # visits of the lists for b, and for u
 SMALLEST_LOG_POWER = math.log(LOGARITHMS_BELOW)  # log u^e below which u^e has too few digits
@@ -144,7 +144,7 @@ def _sum_probabilities(listed, longest, state):
 
 @outlined
 def _take_u_steps(state):
-    """Newton's step of u (see `search/alpha_above_2`); returns the number of rows still active."""
+    """Newton's step of u (see `solver/alpha_above_2`); returns the number of rows still active."""
     active = 0.0
     for i in range(BATCH):
         u, slope = load(state, U + i), load(state, SLOPE + i)

@@ -13,7 +13,7 @@ from fenchel.kernels.cpu.entmax_loss.forward import loss_rows, loss_workspace
 from fenchel.kernels.cpu.entmax_loss.terms import target_words
 from fenchel.kernels.cpu.launch.compilation import Kernel
 from fenchel.kernels.cpu.launch.threads import launch
-from fenchel.kernels.cpu.search.normalizer import normalizer_workspace
+from fenchel.kernels.cpu.solver.normalizer import normalizer_workspace
 from fenchel.kernels.reference.entmax_loss import loss_in_place
 
 _loss_kernel, _backward_kernel = Kernel(loss_rows), Kernel(loss_backward_rows)

@@ -25,15 +25,15 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.threads import for_each_row, matrix_row
-from fenchel.kernels.cpu.search.alpha_above_2 import entry_above_2
-from fenchel.kernels.cpu.search.entries import epsilon_of
-from fenchel.kernels.cpu.search.normalizer import (
+from fenchel.kernels.cpu.shared.columns import VECTOR, copy, fill, largest_of_vectors, load_tail
+from fenchel.kernels.cpu.solver.alpha_above_2 import entry_above_2
+from fenchel.kernels.cpu.solver.entries import epsilon_of
+from fenchel.kernels.cpu.solver.normalizer import (
     BLOCK_VECTORS,
     edge_of,
     find_normalizer,
     write_probabilities,
 )
-from fenchel.kernels.cpu.shared.columns import VECTOR, copy, fill, largest_of_vectors, load_tail
 
 
 @inlined
@@ -83,7 +83,7 @@ def _gradient_row(arguments, row, alpha, columns, workspace):
     else:
         pivot = real(scores, normalizer)
         offset, rest = normalizer - pivot, 0.0
-        if alpha > 2.0:  # a float64 A has too few digits: see `search/alpha_above_2`
+        if alpha > 2.0:  # a float64 A has too few digits: see `solver/alpha_above_2`
             pivot, offset, rest = find_normalizer(scores, columns, alpha, workspace)
         _write_row(scores, out, columns, pivot, offset, rest, alpha, grad, workspace)
         _subtract_target(arguments, row, out, columns, grad)

@@ -23,8 +23,9 @@ from fenchel.kernels.cpu.entmax_loss.terms import (
 from fenchel.kernels.cpu.launch.compilation import inlined
 from fenchel.kernels.cpu.launch.memory import TENSORS, advance, floats_at, load, rows_at, store
 from fenchel.kernels.cpu.launch.threads import for_each_row, matrix_row
-from fenchel.kernels.cpu.search.entries import coefficients
-from fenchel.kernels.cpu.search.normalizer import (
+from fenchel.kernels.cpu.shared.columns import VECTOR, copy, load_tail
+from fenchel.kernels.cpu.solver.entries import coefficients
+from fenchel.kernels.cpu.solver.normalizer import (
     BLOCK_VECTORS,
     WHOLE_ROW_COLUMNS,
     block_maxima_in,
@@ -34,7 +35,6 @@ from fenchel.kernels.cpu.search.normalizer import (
     normalizer_workspace,
     normalizer_workspace_end,
 )
-from fenchel.kernels.cpu.shared.columns import VECTOR, copy, load_tail
 
 SOFT_SUM_VECTORS = 16  # vectors summed in the precision of the row, before a float64 total
 

@@ -31,15 +31,15 @@ from fenchel.kernels.cpu.launch.memory import (
     load,
     real,
 )
-from fenchel.kernels.cpu.search.alpha_above_2 import entry_above_2
-from fenchel.kernels.cpu.search.entries import (
+from fenchel.kernels.cpu.shared.columns import VECTOR
+from fenchel.kernels.cpu.solver.alpha_above_2 import entry_above_2
+from fenchel.kernels.cpu.solver.entries import (
     coefficients,
     entmax15_entry,
     entmax_entry,
     epsilon_of,
     sparsemax_entry,
 )
-from fenchel.kernels.cpu.shared.columns import VECTOR
 
 MEAN_COLUMNS = 1024  # columns summed in the precision of the row, before a float64 total
 

@@ -34,9 +34,9 @@ from fenchel.kernels.cpu.launch.memory import (
     store,
 )
 from fenchel.kernels.cpu.launch.threads import for_each_row, launch, matrix_row
-from fenchel.kernels.cpu.search.normalizer import edge_of, find_normalizer, normalizer_workspace
 from fenchel.kernels.cpu.shared.columns import BOUND_ROUNDING, fill, list_above
 from fenchel.kernels.cpu.shared.simplex_threshold import simplex_threshold
+from fenchel.kernels.cpu.solver.normalizer import edge_of, find_normalizer, normalizer_workspace
 
 JOINED, WALL, BORDER = 0, 1, 2  # before an entry: its neighbour, zeros, or the end of the row
 

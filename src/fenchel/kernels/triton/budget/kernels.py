@@ -30,17 +30,17 @@ from fenchel.kernels.triton.launch.parameters import (
     SPARSEMAX,
     row_parameter,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.shared.threshold_rows import (
+    clipped_score,
+    load_maxima,
+    store_state,
+)
+from fenchel.kernels.triton.solver.groups import (
     list_groups,
     listed_indices,
     load_listed_groups,
     min_support_score,
     zeros_like_listed,
-)
-from fenchel.kernels.triton.shared.threshold_rows import (
-    clipped_score,
-    load_maxima,
-    store_state,
 )
 from fenchel.kernels.triton.tiles.layout import (
     SLAB_AXIS,

@@ -31,19 +31,19 @@ from fenchel.kernels.triton.launch.parameters import (
 from fenchel.kernels.triton.launch.tile_shapes import (
     LISTED_PER_THREAD,
 )
-from fenchel.kernels.triton.search.alpha_above_2 import (
+from fenchel.kernels.triton.solver.alpha_above_2 import (
     find_support,
     probabilities_above_2,
     probability_above_2,
     visit_tile_above_2,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     guess_edge,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     find_root,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     FINE_TOLERANCE,
     approach_root,
     find_root_above_1_45,

@@ -50,12 +50,12 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     groups_shape,
     solve_limits,
 )
-from fenchel.kernels.triton.search.alpha_above_2 import (
+from fenchel.kernels.triton.solver.alpha_above_2 import (
     edge_below_bottom,
     find_support,
     probability_above_2,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.solver.groups import (
     MAXIMA_TOLERANCE,
     STATE_NUMBERS,
     group_maxima,
@@ -66,14 +66,14 @@ from fenchel.kernels.triton.search.groups import (
     visit_listed_groups_above_2,
     visit_listed_groups_roughly,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     guess_edge,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     find_root,
     max_rough_step,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     FINE_TOLERANCE,
     MAX_FINAL_HALLEY_STEP,
     ROUGH_TOLERANCE,

@@ -44,7 +44,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     min_itemsize,
     near_softmax_tile,
 )
-from fenchel.kernels.triton.search.alpha_up_to_1_45 import (
+from fenchel.kernels.triton.solver.alpha_up_to_1_45 import (
     MAX_ROUGH_VISITS,
     bounded_halley_step,
     final_step,
@@ -52,7 +52,7 @@ from fenchel.kernels.triton.search.alpha_up_to_1_45 import (
     power_sums,
     rough_power_sums,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     LOWEST_SCORE,
     MAX_EMPTY_ROW_SUM,
     MEAN_BOUND_MAX_EPS,

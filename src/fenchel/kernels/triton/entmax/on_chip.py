@@ -1,7 +1,7 @@
 """entmax of rows that fit on chip: each is read once and written once.
 
-A program has R rows in registers, as a tile of shape (J, R, K). `search/alpha_up_to_1_45` finds the
-normalizer for alpha up to 1.45, `search/normalizer` up to 2, `search/alpha_above_2` the support for
+A program has R rows in registers, as a tile of shape (J, R, K). `solver/alpha_up_to_1_45` finds the
+normalizer for alpha up to 1.45, `solver/normalizer` up to 2, `solver/alpha_above_2` the support for
 alpha > 2, and `softmax` solves alpha = 1.
 """
 
@@ -30,19 +30,19 @@ from fenchel.kernels.triton.launch.parameters import (
     GENERAL,
     SOFTMAX,
 )
-from fenchel.kernels.triton.search.alpha_above_2 import (
+from fenchel.kernels.triton.solver.alpha_above_2 import (
     find_support,
     probability_above_2,
     visit_tile_above_2,
 )
-from fenchel.kernels.triton.search.alpha_up_to_1_45 import (
+from fenchel.kernels.triton.solver.alpha_up_to_1_45 import (
     probability_up_to_1_45,
     solve_up_to_1_45,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     guess_edge,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     approach_root,
     below_peak,
     entry_below_peak,

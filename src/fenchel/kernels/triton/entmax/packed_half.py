@@ -38,12 +38,12 @@ from fenchel.kernels.triton.launch.parameters import (
 from fenchel.kernels.triton.launch.tile_shapes import (
     packed_tile,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     find_root,
     guess_halfway,
     newton_step,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     FINE_TOLERANCE,
     SUBSET_TOLERANCE,
     below_peak,

@@ -34,7 +34,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     STREAMED_REGISTERS,
     streamed_groups,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.solver.groups import (
     MAXIMA_TOLERANCE,
     list_groups,
     listed_indices,
@@ -43,11 +43,11 @@ from fenchel.kernels.triton.search.groups import (
     min_support_score,
     visit_listed_groups,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     find_root,
     guess_halfway,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     FINE_TOLERANCE,
     tile_visit,
 )

@@ -61,19 +61,19 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     streamed_loss_tile,
     streams_losses,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.solver.groups import (
     MAXIMA_TOLERANCE,
     list_groups,
     listed_indices,
     load_listed_groups,
     min_support_score,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     find_root,
     guess_halfway,
     newton_step,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     FINE_TOLERANCE,
     tile_visit,
 )

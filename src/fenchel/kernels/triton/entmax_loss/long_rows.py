@@ -61,7 +61,7 @@ from fenchel.kernels.triton.launch.parameters import (
 from fenchel.kernels.triton.launch.tile_shapes import (
     ceil_div,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.solver.groups import (
     STATE_NUMBERS,
     listed_indices,
     load_listed_groups,

@@ -44,10 +44,10 @@ from fenchel.kernels.triton.launch.parameters import (
 from fenchel.kernels.triton.launch.tile_shapes import (
     near_softmax_loss_tile,
 )
-from fenchel.kernels.triton.search.alpha_up_to_1_45 import (
+from fenchel.kernels.triton.solver.alpha_up_to_1_45 import (
     final_step,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     LOWEST_SCORE,
     MAX_EMPTY_ROW_SUM,
     guess_normalizer,

@@ -42,15 +42,15 @@ from fenchel.kernels.triton.launch.parameters import (
     GENERAL,
     SOFTMAX,
 )
-from fenchel.kernels.triton.search.alpha_above_2 import (
+from fenchel.kernels.triton.solver.alpha_above_2 import (
     edge_below_bottom,
     find_support,
     visit_tile_above_2,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     guess_edge,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     below_peak,
     find_normalizer,
 )

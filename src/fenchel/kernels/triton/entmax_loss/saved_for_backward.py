@@ -27,7 +27,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     fits_loss_tile,
     groups_shape,
 )
-from fenchel.kernels.triton.search.alpha_above_2 import (
+from fenchel.kernels.triton.solver.alpha_above_2 import (
     probability_above_2,
 )
 from fenchel.kernels.triton.tiles.reductions import (

@@ -30,7 +30,12 @@ from fenchel.kernels.triton.launch.parameters import (
     ENTMAX15,
     SPARSEMAX,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.shared.threshold_rows import (
+    clipped_score,
+    load_maxima,
+    store_state,
+)
+from fenchel.kernels.triton.solver.groups import (
     MAXIMA_TOLERANCE,
     list_groups,
     listed_indices,
@@ -38,19 +43,14 @@ from fenchel.kernels.triton.search.groups import (
     min_support_score,
     zeros_like_listed,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     find_root,
     newton_step,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     FINE_TOLERANCE,
     MAX_FINAL_HALLEY_STEP,
     find_normalizer,
-)
-from fenchel.kernels.triton.shared.threshold_rows import (
-    clipped_score,
-    load_maxima,
-    store_state,
 )
 from fenchel.kernels.triton.tiles.layout import (
     SLAB_AXIS,

@@ -38,7 +38,7 @@ from fenchel.kernels.triton.launch.tile_shapes import (
     min_itemsize,
     next_power_of_two,
 )
-from fenchel.kernels.triton.search.groups import (
+from fenchel.kernels.triton.solver.groups import (
     STATE_NUMBERS,
     group_maxima,
     min_support_score,

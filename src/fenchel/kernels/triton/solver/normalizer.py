@@ -32,10 +32,10 @@ from fenchel.kernels.triton.launch.parameters import (
     ENTMAX15,
     GENERAL,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     guess_edge,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     bracket_start,
     error_may_fall,
     find_root,

@@ -12,13 +12,13 @@ import math
 from fenchel.kernels.cpu.arithmetic.elementary import expm1_ratio, log1p, power1p
 from fenchel.kernels.cpu.launch.compilation import inlined, reducing
 from fenchel.kernels.cpu.launch.memory import advance, load, real
-from fenchel.kernels.cpu.search.entries import (
+from fenchel.kernels.cpu.shared.columns import VECTOR
+from fenchel.kernels.cpu.solver.entries import (
     coefficients,
     entmax15_entry,
     entmax_entry,
     sparsemax_entry,
 )
-from fenchel.kernels.cpu.shared.columns import VECTOR
 
 FIRST_ORDER_LIMIT = 1e-5  # |rest| below which first order in it is exact, as its square vanishes
 SUM_VECTORS = 16  # vectors summed in the precision of the row, before a float64 total

@@ -15,15 +15,15 @@ from numba.extending import overload
 
 from fenchel.kernels.cpu.launch.compilation import inlined
 from fenchel.kernels.cpu.launch.memory import advance, load, maximum, real, store
-from fenchel.kernels.cpu.search.alpha_above_2 import entry_above_2, solve_above_2
-from fenchel.kernels.cpu.search.entries import (
+from fenchel.kernels.cpu.shared.columns import VECTOR, copy, largest_of_vectors, load_tail, pad
+from fenchel.kernels.cpu.solver.alpha_above_2 import entry_above_2, solve_above_2
+from fenchel.kernels.cpu.solver.entries import (
     coefficients,
     entmax15_entry,
     entmax_entry,
     sparsemax_entry,
 )
-from fenchel.kernels.cpu.search.newton import newton_search
-from fenchel.kernels.cpu.shared.columns import VECTOR, copy, largest_of_vectors, load_tail, pad
+from fenchel.kernels.cpu.solver.newton import newton_search
 
 WHOLE_ROW_COLUMNS = 256  # longest rows that are visited as a whole, without block maxima
 BLOCK_VECTORS = 2  # vectors of columns in a block

@@ -39,13 +39,13 @@ from fenchel.kernels.triton.launch.parameters import (
     GENERAL,
     SPARSEMAX,
 )
-from fenchel.kernels.triton.search.alpha_above_2 import (
+from fenchel.kernels.triton.solver.alpha_above_2 import (
     combine,
     contribution,
     neutral_element,
     reduce_row,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     halley_step,
     halley_step_may_miss,
     max_final_step_above_1_45,
@@ -54,7 +54,7 @@ from fenchel.kernels.triton.search.newton import (
     newton_step_near_root,
     step_back_grows_support,
 )
-from fenchel.kernels.triton.search.normalizer import (
+from fenchel.kernels.triton.solver.normalizer import (
     slab_sums,
     step_from_sums,
 )

@@ -38,7 +38,7 @@ from fenchel.kernels.triton.launch.parameters import (
     FAST_BELOW_1,
     GENERAL,
 )
-from fenchel.kernels.triton.search.guesses import (
+from fenchel.kernels.triton.solver.guesses import (
     MAX_EMPTY_ROW_SUM,
     MEAN_BOUND_MAX_EPS,
     count_and_sum,
@@ -46,7 +46,7 @@ from fenchel.kernels.triton.search.guesses import (
     mean_bound,
     softmax_moments,
 )
-from fenchel.kernels.triton.search.newton import (
+from fenchel.kernels.triton.solver.newton import (
     halley_step_may_miss,
     newton_step,
     newton_step_near_root,
