@@ -88,7 +88,7 @@ def show(results: Sequence[Result], data: Splits) -> None:
     """Print the comparison and one lattice."""
     from fenchel.cli.console import grid, out, write
     from fenchel.search import Lattice
-    from fenchel.tasks.search import PROOFS, proof
+    from fenchel.tasks.search_options import PROOFS, proof
     from fenchel.tasks.sequences.answers import input_text
 
     title = f"inflection of {len(data.test)} unseen forms, after {len(data.train)} examples"

@@ -11,7 +11,7 @@ from torch import Tensor
 import fenchel
 from fenchel.continuous.disk import _operator, disk_expectation
 from fenchel.kernels.reference.paraboloid import paraboloid_moments
-from fenchel.kernels.reference.window import window
+from fenchel.kernels.reference.paraboloid_window import window
 
 IMPLEMENTATIONS = ("reference", "cpu")
 ANGLES = 40

@@ -203,7 +203,12 @@ def test_a_second_process_compiles_nothing():
 
 @pytest.mark.parametrize(
     "changed",
-    ["cpu/normmax.py", "cpu/launch/memory.py", "cpu/shared/columns.py", "reference/window.py"],
+    [
+        "cpu/normmax.py",
+        "cpu/launch/memory.py",
+        "cpu/shared/columns.py",
+        "reference/paraboloid_window.py",
+    ],
 )
 def test_code_that_is_stored_belongs_to_every_file_that_it_is_made_of(tmp_path, changed):
     kernels = tmp_path / "kernels"

@@ -24,8 +24,8 @@ from fenchel.continuous.validation import (
     check_same_shape,
 )
 from fenchel.errors import FenchelError
+from fenchel.kernels.reference.paraboloid_window import window_mass
 from fenchel.kernels.reference.peak import line_nodes
-from fenchel.kernels.reference.window import window_mass
 
 ANGLES = 40
 LINE_NODES = 48

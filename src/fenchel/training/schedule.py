@@ -1,6 +1,8 @@
 """Learning-rate schedules; `TrainingConfig.schedule` names the one to use.
 
 The schedule "halve" depends on validation losses: `Progress.add_validation` halves the factor `rate`.
+A schedule that depends on the number of epochs, as "cosine" does, must keep it when a run resumes: see
+`_free_settings` in `training/run.py`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fenchel.search import Answer, Hypothesis
-from fenchel.tasks.search import PROOFS, proof
+from fenchel.tasks.search_options import PROOFS, proof
 from fenchel.tasks.sequences.answers import as_json
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.example import Example

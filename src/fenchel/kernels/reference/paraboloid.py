@@ -21,8 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fenchel.kernels.reference.paraboloid_window import is_narrow, window
 from fenchel.kernels.reference.peak import Nodes, secular_root, spread_nodes
-from fenchel.kernels.reference.window import is_narrow, window
 
 POWER = 2.5  # of 1 − u²: the window has the cube of the chord's length (1 − u²)^½, and dv one more factor
 DROP = (

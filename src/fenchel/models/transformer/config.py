@@ -9,7 +9,7 @@ from fenchel.data.vocabulary import SPECIAL
 from fenchel.errors import FenchelError
 from fenchel.mechanisms.exponent import check_start
 
-ATTENTION_MAPS = ("softmax", "entmax")
+MAPS = ("softmax", "entmax")
 NORMS = ("pre", "post")
 SHARED_EMBEDDINGS = ("none", "target", "joint")
 LARGEST_MAX_POSITIONS = 2**16  # a table of all positions is allocated
@@ -69,7 +69,7 @@ class LayersConfig:
             value = check_number(getattr(self, name), name=name, above=BELOW_ZERO)
             if value >= 1:
                 raise FenchelError(f"{name} must be at least 0 and below 1, got {value}")
-        check_known("attention_map", self.attention_map, ATTENTION_MAPS)
+        check_known("attention_map", self.attention_map, MAPS)
         check_known("norm", self.norm, NORMS)
         _check_alpha("attention_alpha", self.attention_alpha)
         check_start(self.alpha_start, "alpha_start")

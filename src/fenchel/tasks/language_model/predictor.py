@@ -14,7 +14,7 @@ from fenchel.printable import without_breaks
 from fenchel.search import Answer
 from fenchel.stored_json import shortened
 from fenchel.tasks.language_model.texts import LanguageModelData, LanguageModelProcessor
-from fenchel.tasks.search import GenerationOptions, proof
+from fenchel.tasks.search_options import GenerationOptions, proof
 from fenchel.tasks.unknown_symbols import unknown_symbol_warnings
 from fenchel.training.device import best_device
 from fenchel.training.run import Run

@@ -24,7 +24,7 @@ from fenchel.tasks.language_model.texts import (
     LanguageModelProcessor,
     iterate_texts,
 )
-from fenchel.tasks.search import GenerationOptions, SearchConfig
+from fenchel.tasks.search_options import GenerationOptions, SearchConfig
 from fenchel.tasks.unknown_symbols import check_any_known
 from fenchel.training.device import best_device
 from fenchel.training.task import Columns, Evaluation, OnProgress, Output, Task

@@ -1,6 +1,6 @@
 """Sequences to sequences: inflection, translation, summarization."""
 
-from fenchel.tasks.search import SearchConfig
+from fenchel.tasks.search_options import SearchConfig
 from fenchel.tasks.sequences.config import DataConfig
 from fenchel.tasks.sequences.decoding import decode
 from fenchel.tasks.sequences.metrics import AnswerMetrics, evaluate_answers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fenchel.printable import one_line, without_breaks
 from fenchel.search import Answer
-from fenchel.tasks.search import PROOFS, proof
+from fenchel.tasks.search_options import PROOFS, proof
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.example import Example
 

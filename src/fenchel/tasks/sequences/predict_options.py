@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fenchel.errors import FenchelError
-from fenchel.tasks.search import GenerationOptions
+from fenchel.tasks.search_options import GenerationOptions
 
 PICTURES = (".png", ".svg", ".pdf")
 

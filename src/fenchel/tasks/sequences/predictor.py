@@ -14,7 +14,7 @@ from fenchel.extras import require
 from fenchel.printable import printable, without_breaks
 from fenchel.report.svg import visible
 from fenchel.search import Answer, Completion, Lattice, autocomplete
-from fenchel.tasks.search import PROOFS, proof
+from fenchel.tasks.search_options import PROOFS, proof
 from fenchel.tasks.sequences.answers import as_json, as_lines, as_table, input_text
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.decoding import decode

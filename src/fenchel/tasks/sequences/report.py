@@ -25,7 +25,7 @@ from fenchel.report import (
 )
 from fenchel.search import Answer, Lattice
 from fenchel.tasks.alphas import alpha_charts
-from fenchel.tasks.search import PROOFS, proof
+from fenchel.tasks.search_options import PROOFS, proof
 from fenchel.tasks.sequences.answers import answer_text, input_text
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.decoding import SequenceModel

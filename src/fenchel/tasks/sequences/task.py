@@ -12,7 +12,7 @@ from fenchel.data.lines import uncompressed_name
 from fenchel.data.records import JSON_ENDINGS
 from fenchel.data.segmentation import normalized
 from fenchel.tasks.alphas import MEANING, alpha_range, alpha_values, mean_alpha
-from fenchel.tasks.search import SearchConfig, SearchOptions
+from fenchel.tasks.search_options import SearchConfig, SearchOptions
 from fenchel.tasks.sequences.codec import Codec
 from fenchel.tasks.sequences.config import DataConfig
 from fenchel.tasks.sequences.decoding import SequenceModel, decode, validation_batch

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from fenchel.kernels.cpu.entmax.guesses import guess_offsets
-from fenchel.kernels.cpu.entmax.short_rows import ONE_HOT_TOLERANCES, find_normalizers
+from fenchel.kernels.cpu.entmax.short_rows_up_to_2 import ONE_HOT_TOLERANCES, find_normalizers
 from fenchel.kernels.cpu.launch.compilation import inlined, outlined
 from fenchel.kernels.cpu.launch.memory import advance, load, real, store
 from fenchel.kernels.cpu.shared.batch import (

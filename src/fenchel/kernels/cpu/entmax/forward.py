@@ -13,16 +13,16 @@ import torch
 from numba import float64
 from torch import Tensor
 
-from fenchel.kernels.cpu.entmax.short_rows import (
-    DENSE_COLUMNS,
-    entmax_workspace,
-    is_batched,
-    solve_entmax_batches,
-)
 from fenchel.kernels.cpu.entmax.short_rows_above_2 import (
     SCORE_COPIES,
     is_batched_above_2,
     solve_batches_above_2,
+)
+from fenchel.kernels.cpu.entmax.short_rows_up_to_2 import (
+    DENSE_COLUMNS,
+    entmax_workspace,
+    is_batched,
+    solve_entmax_batches,
 )
 from fenchel.kernels.cpu.launch.compilation import Kernel, inlined
 from fenchel.kernels.cpu.launch.memory import advance, load

@@ -24,7 +24,7 @@ from fenchel.kernels.cpu.paraboloid.chords import (
 )
 from fenchel.kernels.cpu.paraboloid.window import closed_form, expansion
 from fenchel.kernels.reference.paraboloid import CONSTANT
-from fenchel.kernels.reference.window import EXPANSION_LIMIT
+from fenchel.kernels.reference.paraboloid_window import EXPANSION_LIMIT
 
 SLOPES = 6
 

@@ -1,4 +1,4 @@
-"""Integrals of a Gaussian through a parabolic window: the formulas of `reference/window` in Numba."""
+"""Integrals of a Gaussian through a parabolic window: the formulas of `reference/paraboloid_window` in Numba."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 from fenchel.kernels.cpu.arithmetic.float64 import exp64, scaled_erfc
 from fenchel.kernels.cpu.launch.compilation import inlined
-from fenchel.kernels.reference.window import DENSITY, TERMS
+from fenchel.kernels.reference.paraboloid_window import DENSITY, TERMS
 
 
 @inlined
 def closed_form(b, y, x):
-    """T, W₁, Z₁ and V of `reference/window`, times exp(−½x²)."""
+    """T, W₁, Z₁ and V of `reference/paraboloid_window`, times exp(−½x²)."""
     side = -1.0 if y < 0.0 else 1.0
     y = abs(y)
     upper, lower = b - y, b + y
