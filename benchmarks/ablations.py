@@ -377,14 +377,18 @@ def markdown(rows: Iterable[Row]) -> str:
     lines: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         lines.setdefault((row.path, row.call), []).append(row)
-    some = next(iter(lines.values()))[0]
+    environments = dict.fromkeys(
+        f"{row.hardware}, {row.cores} cores, {row.threads} threads; torch {row.torch}, numba"
+        f" {row.numba}; commit {row.commit}; {row.date}"
+        for found in lines.values()
+        for row in found
+    )
     parts = [
         "# Ablations of the CPU kernels",
         "The time of a call without a special path, divided by its time with the path, by the columns"
         f" of the scores: float32, {ELEMENTS:,} normal scores per call, at least 8 rows. The median"
         " over pairs of processes; `python -m benchmarks.ablations` measures it.",
-        f"{some.hardware}, {some.cores} cores, {some.threads} threads; torch {some.torch}, numba"
-        f" {some.numba}; commit {some.commit}; {some.date}",
+        "\n".join(f"- {each}" for each in environments),
     ]
     table = ["| path | call | gain by columns |", "|---|---|---|"]
     for (path, call), found in lines.items():
