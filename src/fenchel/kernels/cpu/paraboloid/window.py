@@ -1,4 +1,4 @@
-"""Integrals of a Gaussian through a parabolic window: the formulas of `reference/paraboloid_window` in Numba."""
+"""Integrals of a Gaussian through a parabolic window: `reference/paraboloid_window` in Numba."""
 
 from __future__ import annotations
 
