@@ -178,7 +178,7 @@ ABLATIONS = (
     Ablation(
         "normmax: batches of short rows, α = 2",
         (("normmax.py", "_is_batched(columns, alpha):", "columns < 0:"),),
-        {"normmax": (16, 64, 256, 1024)},
+        {"normmax": (16, 64, 256)},
     ),
     Ablation(
         "fusedmax: candidates",

@@ -49,7 +49,7 @@ from fenchel.kernels.cpu.shared.norm_maps import (
     norm_of,
 )
 
-BATCHED_COLUMNS = 1024  # longest rows that are solved in batches
+BATCHED_COLUMNS = 256  # longest rows that are solved in batches; above, single rows are faster
 TOLERANCE = 1e-15
 
 

@@ -38,10 +38,10 @@ from fenchel.kernels.cpu.attention.problem import (
     head_rows,
     scale_of,
 )
-from fenchel.kernels.cpu.attention.products import add_scaled, weigh_rows
+from fenchel.kernels.cpu.attention.products import add_scaled, dot, weigh_rows
 from fenchel.kernels.cpu.attention.slopes import alpha_slope, pull_back
 from fenchel.kernels.cpu.attention.workspace import matrices_of
-from fenchel.kernels.cpu.launch.compilation import Kernel, inlined, outlined, reducing
+from fenchel.kernels.cpu.launch.compilation import Kernel, inlined, outlined
 from fenchel.kernels.cpu.launch.memory import (
     ROWS_CLAIMED,
     advance,
@@ -106,14 +106,6 @@ def _collect(arguments):
     _for_each_unit(arguments, _collect_block)
 
 
-@reducing
-def _dot(left, right, depth):
-    total = real(left, 0.0)
-    for e in range(depth):
-        total += load(left, e) * load(right, e)
-    return total
-
-
 @inlined
 def _support_of(arguments, row):
     """(size, where it starts) of the support of a row."""
@@ -134,7 +126,7 @@ def _row_gradients(arguments, head, query, workspace):
     v, v_row = head_rows(arguments, V, V_HEADS, head), integer_at(arguments, V_ROW)
     k, k_row = head_rows(arguments, K, K_HEADS, head), integer_at(arguments, K_ROW)
     for a in range(count):
-        store(workspace, a, _dot(grad, advance(v, load(places, a) * v_row), size))
+        store(workspace, a, dot(grad, advance(v, load(places, a) * v_row), size))
     alpha = alpha_at(arguments, head, query)
     mean = pull_back(workspace, p, in_scores, count, alpha)
     if integer_at(arguments, IN_ALPHA) != 0:

@@ -51,13 +51,14 @@ from fenchel.kernels.cpu.attention.products import (
     bits_above_each,
     bits_above_one,
     count_bits,
+    dot,
     lowest_bit,
     multiply_tile,
     weigh_rows,
 )
 from fenchel.kernels.cpu.attention.supports import find_supports
 from fenchel.kernels.cpu.attention.workspace import FIRST_KEYS, lists_of, matrices_of
-from fenchel.kernels.cpu.launch.compilation import Kernel, inlined, outlined, reducing
+from fenchel.kernels.cpu.launch.compilation import Kernel, inlined, outlined
 from fenchel.kernels.cpu.launch.memory import (
     ROWS_CLAIMED,
     advance,
@@ -241,14 +242,6 @@ def _visit_keys(arguments, lists, head, first_query, queries):
                 _list_columns(arguments, lists, head, first_query, panel, count, tile, key, keys)
 
 
-@reducing
-def _dot(left, right, depth):
-    total = real(left, 0.0)
-    for e in range(depth):
-        total += load(left, e) * load(right, e)
-    return total
-
-
 @inlined
 def _list_row(arguments, lists, head, first_query, query, scores, key):
     """List the candidates of one query among PANEL keys; false where it has to be computed densely."""
@@ -285,7 +278,7 @@ def _visit_keys_of_few(arguments, lists, head, first_query, queries):
             scores = advance(tile, i * PANEL)
             for j in range(keys):
                 row = advance(k, (key + j) * k_row)
-                store(scores, j, factor * _dot(advance(q, i * q_row), row, depth))
+                store(scores, j, factor * dot(advance(q, i * q_row), row, depth))
             adjust(arguments, head, first_query + i, key, PANEL, scores, 1)
             _list_row(arguments, lists, head, first_query, i, scores, key)
         if _fails(counts, 0):

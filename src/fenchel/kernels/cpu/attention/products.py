@@ -10,7 +10,8 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 
-from fenchel.kernels.cpu.launch.memory import INT64, llvm_intrinsic
+from fenchel.kernels.cpu.launch.compilation import reducing
+from fenchel.kernels.cpu.launch.memory import INT64, llvm_intrinsic, load, real
 
 TILE_ROWS, TILE_COLUMNS = 8, 32
 INT32 = ir.IntType(32)
@@ -250,3 +251,12 @@ def count_bits(typingctx, bits):
         return builder.ctpop(args[0])
 
     return types.int64(types.int64), codegen
+
+
+@reducing
+def dot(left, right, depth):
+    """Σ left[e] right[e]."""
+    total = real(left, 0.0)
+    for e in range(depth):
+        total += load(left, e) * load(right, e)
+    return total
